@@ -1,0 +1,1 @@
+"""Explain language-model answers with Shapley-style attributions, spread over many machines."""

@@ -1,0 +1,99 @@
+"""`RunConfig`, what a user asks for, and `Manifest`, the frozen plan of a run stored with it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from coalq.generation import GenerationConfig
+from coalq.identity import KeyScheme
+from coalq.template import Player, PromptTemplate
+
+MANIFEST_VERSION = 1
+
+
+class RunConfig(BaseModel):
+    """One attribution request. Parameters that this version cannot honour are refused by name, never ignored.
+
+    Attributes:
+        model: Model name as the endpoint calls it.
+        players: What is attributed: slots if there are any, else sentences if two or more, else words.
+        value: Value function, e.g. `chrf` or `contains:14`.
+        budget: Evaluations allowed, v(∅) and v(N) included; absolute.
+        dedup: Share equal prompts; `auto` does so exactly when temperature is 0.
+        fresh: Ignore generations of earlier runs.
+        cache_tag: Text that separates generations of otherwise equal requests.
+        group_size: Coalitions in one message; chosen from the run's size when None.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(min_length=1)
+    players: Literal["auto", "words", "sentences", "slots"] = "auto"
+    roles: tuple[str, ...] = ("user",)
+    absence: Literal["delete"] = "delete"
+    empty: Literal["ask"] = "ask"
+    value: str = "chrf"
+    estimand: Literal["shapley"] = "shapley"
+    estimator: Literal["auto", "exact"] = "auto"
+    budget: int | None = Field(default=None, ge=2)
+    seed: int = 0
+    samples_per_coalition: int = Field(default=1, ge=1, le=1000)
+    dedup: Literal["auto", "on", "off"] = "auto"
+    fresh: bool = False
+    cache_tag: str = ""
+    generation: GenerationConfig = GenerationConfig()
+    group_size: int | None = Field(default=None, ge=1, le=256)
+    campaign: str | None = None
+    name: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def dedup_enabled(self) -> bool:
+        """Whether equal prompts share one generation."""
+        return self.generation.temperature == 0 if self.dedup == "auto" else self.dedup == "on"
+
+
+class Manifest(BaseModel):
+    """Everything needed to run and to reproduce a run; stored as JSON in `runs.manifest`, read by every worker."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    manifest_version: int = MANIFEST_VERSION
+    coalq_version: str
+    run_id: str
+    model: str
+    backend_identity: str
+    players: tuple[Player, ...]
+    players_kind: Literal["words", "sentences", "slots"]
+    template: PromptTemplate
+    absence: Literal["delete"] = "delete"
+    empty: Literal["ask"] = "ask"
+    value: str
+    value_version: int
+    estimand: Literal["shapley"] = "shapley"
+    estimator: Literal["exact"] = "exact"
+    budget: int
+    seed: int
+    samples_per_coalition: int = 1
+    dedup: bool
+    fresh: bool = False
+    generation: GenerationConfig
+    group_size: int
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return len(self.players)
+
+    @property
+    def key_scheme(self) -> KeyScheme:
+        """How coalition keys of this run are made."""
+        return KeyScheme(
+            backend_identity=self.backend_identity,
+            generation=self.generation,
+            run_id=self.run_id,
+            salt=self.run_id if self.fresh else "",
+            share_masks=self.dedup,
+        )
