@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from coalq.generation import GenerationConfig
 from coalq.identity import KeyScheme
@@ -47,7 +47,7 @@ class RunConfig(BaseModel):
     group_size: int | None = Field(default=None, ge=1, le=256)
     campaign: str | None = None
     name: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def dedup_enabled(self) -> bool:
@@ -79,6 +79,7 @@ class Manifest(BaseModel):
     samples_per_coalition: int = 1
     dedup: bool
     fresh: bool = False
+    cache_tag: str = ""
     generation: GenerationConfig
     group_size: int
 
@@ -94,6 +95,7 @@ class Manifest(BaseModel):
             backend_identity=self.backend_identity,
             generation=self.generation,
             run_id=self.run_id,
+            cache_tag=self.cache_tag,
             salt=self.run_id if self.fresh else "",
             share_masks=self.dedup,
         )

@@ -6,6 +6,7 @@ CoalqError
 ├── ServerError         a server the user configured cannot be used (unreachable, wrong kind, old schema): exit code 2
 ├── PermanentError      this generation will never succeed: it becomes a `failed` record with this message
 ├── TransientError      try again later; retried where it happens
+├── BaseUnknownError    a utility was asked before the base generation it is measured against is there: score later
 ├── HandBack            nothing is recorded: the group goes back to the queue and runs again elsewhere or later
 │   └── LeaseLost       another process owns the group now; start nothing new
 └── RunFailedError      a run ended without an attribution: exit code 3
@@ -40,14 +41,25 @@ class TransientError(CoalqError):
     Args:
         message: What happened, with the endpoint's own words.
         retry_after_s: Seconds the endpoint asked to wait, if it did.
+        is_server_fault: Whether the server answered that it failed on this very request (HTTP 500).
     """
 
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message, retry_after_s)
+    def __init__(
+        self,
+        message: str,
+        retry_after_s: float | None = None,
+        is_server_fault: bool = False,  # noqa: FBT001, FBT002 - positional, so that it pickles
+    ) -> None:
+        super().__init__(message, retry_after_s, is_server_fault)
         self.retry_after_s = retry_after_s
+        self.is_server_fault = is_server_fault
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class BaseUnknownError(CoalqError):
+    """The utility cannot be computed yet: the grand coalition has not been generated."""
 
 
 class HandBack(CoalqError):  # noqa: N818 - an instruction to the loop, not a fault

@@ -19,7 +19,8 @@ class KeyScheme:
     """Everything of a coalition key that is the same for a whole run.
 
     Attributes:
-        backend_identity: Model id and whatever else changes its output (revision, quantisation, cache tag).
+        backend_identity: Model id and whatever else changes its output (revision, quantisation).
+        cache_tag: The user's own text that keeps generations apart.
         generation: The settings sent with each request.
         salt: Empty when generations are shared between runs; the run id when they are not (`fresh`).
         share_masks: False when dedup is off: the mask and the run then enter the key.
@@ -29,6 +30,7 @@ class KeyScheme:
     backend_identity: str
     generation: GenerationConfig
     run_id: str
+    cache_tag: str = ""
     salt: str = ""
     share_masks: bool = True
 
@@ -42,6 +44,7 @@ class KeyScheme:
             str(KEY_VERSION).encode(),
             b"generate",
             self.backend_identity.encode(),
+            self.cache_tag.encode(),
             canonical_json(self.generation.request_fields()),
             self.salt.encode(),
             own,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 
@@ -41,3 +41,7 @@ class SchedulerMetrics:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+
+    def __add__(self, other: SchedulerMetrics) -> SchedulerMetrics:
+        """The counters of both."""
+        return SchedulerMetrics(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from coalq.errors import InputError
 
+_GAMES = ("additive:", "pairwise:", "threshold:")
+
 
 def mask_password(url: str) -> str:
     """The URL with its password replaced by `***`, for messages and logs."""
@@ -105,8 +107,8 @@ class Settings(BaseModel):
 def split_models(text: str) -> tuple[str, ...]:
     """Model names from one variable: a JSON list, or names separated by white space or commas.
 
-    Commas inside a toy model (`additive:1,2,4,8`) do not separate: a piece that starts like a number belongs to the
-    name before it.
+    Commas inside a game of the toy backend (`additive:1,2,4,8`) do not separate: a piece that starts like a number
+    belongs to the game before it.
     """
     if text.lstrip().startswith("["):
         return tuple(json.loads(text))
@@ -114,7 +116,7 @@ def split_models(text: str) -> tuple[str, ...]:
     for word in text.split():
         pieces = [piece for piece in word.split(",") if piece]
         for i, piece in enumerate(pieces):
-            if i and names and ":" in names[-1] and piece[0] in "0123456789.-+":
+            if i and names[-1].startswith(_GAMES) and piece[0] in "0123456789.-+":
                 names[-1] += f",{piece}"
             else:
                 names.append(piece)

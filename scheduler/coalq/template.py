@@ -7,9 +7,10 @@ drops absent players (absence policy `delete`), so the grand coalition gives the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from coalq.conversation import ConversationSnapshot
 from coalq.masks import Mask, grand_mask
@@ -57,14 +58,28 @@ class Block(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...] = Field(min_length=1)
     join: str = ""
     when_empty: str = ""
 
+    @cached_property
+    def _segments(self) -> tuple[tuple[Mask, str], ...]:
+        """The bit and the whole text of each player, made once: a run renders this block up to millions of times."""
+        return tuple((1 << piece.player, piece.text + piece.tail) for piece in self.pieces)
+
     def render(self, mask: Mask) -> str:
         """The text of the players present, in reading order."""
-        present = [piece.text + piece.tail for piece in self.pieces if mask >> piece.player & 1]
+        present = [text for bit, text in self._segments if mask & bit]
         return self.join.join(present) if present else self.when_empty
+
+    def leading_text(self, mask: Mask, stop: int) -> str | None:
+        """What every rendering starts with that agrees with `mask` on the players before `stop`.
+
+        None if no player of this block is `stop` or later: then all of the block is settled.
+        """
+        if self.pieces[-1].player < stop:
+            return None
+        return self.join.join(text for bit, text in self._segments if bit < 1 << stop and mask & bit)
 
 
 class MessageTemplate(BaseModel):
@@ -94,7 +109,7 @@ class PromptTemplate(BaseModel):
                 if isinstance(part, Block):
                     yield index, part
 
-    @property
+    @cached_property
     def n_players(self) -> int:
         """Number of players in all blocks."""
         return sum(len(block.pieces) for _, block in self.blocks())
@@ -104,6 +119,25 @@ class PromptTemplate(BaseModel):
         return ConversationSnapshot(
             tuple({"role": message.role, "content": message.render(mask)} for message in self.messages)
         )
+
+    def leading_text(self, mask: Mask, stop: int) -> str:
+        """The rendered text up to the place of player `stop`, given who is present before it.
+
+        Each message begun is written as record separator, role, unit separator, text (ASCII 30 and 31), so that no
+        two conversations look alike. Everything if there is no such player.
+        """
+        written: list[str] = []
+        for message in self.messages:
+            written += ("\x1e", message.role, "\x1f")
+            for part in message.parts:
+                if isinstance(part, str):
+                    written.append(part)
+                    continue
+                cut = part.leading_text(mask, stop)
+                if cut is not None:
+                    return "".join([*written, cut])
+                written.append(part.render(mask))
+        return "".join(written)
 
     def grand(self) -> ConversationSnapshot:
         """The conversation as it was given."""
