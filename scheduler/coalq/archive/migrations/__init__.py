@@ -1,0 +1,1 @@
+"""Alembic migrations of the archive, packaged so that `coalq db upgrade` finds them."""
