@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 BROKER_KEY_PREFIX = "coalq.broker."
 """Prefix of the broker's Redis keys, which have no TTL; claims use another one and always have one."""
 
+SEND_PATIENCE_S = 3
+
 _SENDING_FAULTS = (OperationalError, ConnectionError, TimeoutError, OSError)
 
 
@@ -85,10 +87,15 @@ def celery_settings(settings: Settings) -> Mapping[str, Any]:
     }
 
 
-def make_app(settings: Settings) -> Celery:
-    """A Celery application connected to `settings.redis_url`."""
+def make_sending_app(settings: Settings) -> Celery:
+    """A Celery application that sends to `settings.redis_url` and gives up after a few seconds.
+
+    A group that could not be sent is unmarked and sent in a later tick, so nobody needs to wait for the broker here; a
+    producer that waits would show no progress meanwhile.
+    """
     app = Celery("coalq")
     app.conf.update(celery_settings(settings))
+    app.conf.broker_transport_options |= {"connect_retries_timeout": SEND_PATIENCE_S}
     return app
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from coalq.archive import Archive, NewRun
-from coalq.broker import CeleryGroupSender, make_app
+from coalq.broker import CeleryGroupSender, make_sending_app
 from coalq.config import RunConfig
 from coalq.connections import check_broker, open_archive
 from coalq.conversation_input import ConversationInput
@@ -28,7 +28,7 @@ class Producer:
         self._settings = settings or Settings.load()
         redis_url = check_broker(self._settings)
         self._archive: Archive = open_archive(self._settings)
-        app = make_app(self._settings.model_copy(update={"redis_url": redis_url}))
+        app = make_sending_app(self._settings.model_copy(update={"redis_url": redis_url}))
         self._sender = CeleryGroupSender(app)
         self._publisher = Publisher(self._archive, self._sender)
 

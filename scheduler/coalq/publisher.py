@@ -10,7 +10,7 @@ import logging
 
 from coalq.archive import Archive, GroupAttempt, Publication
 from coalq.broker import GroupSender, OutgoingGroup
-from coalq.errors import TransientError
+from coalq.errors import InputError, TransientError
 from coalq.wire import GroupMessage, describe_group
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,11 @@ class Publisher:
         """Plan ahead for every live run of the queue; True if anything changed. Idempotent."""
         changed = False
         for run_id in self._archive.runs_to_advance([queue]):
-            changed = self._archive.advance(run_id) or changed
+            try:
+                changed = self._archive.advance(run_id) or changed
+            except (InputError, ValueError) as error:
+                # Made by a newer version, most likely: one that understands it plans it, and the others go on.
+                logger.warning("run %s cannot be planned here: %s", run_id, error)
         return changed
 
     def publish(self, queue: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,16 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from coalq.errors import InputError
 
+_PASSWORD_IN_QUERY = re.compile(r"([?&]password=)[^&#]*")
 _GAMES = ("additive:", "pairwise:", "threshold:")
 
 
 def mask_password(url: str) -> str:
-    """The URL with its password replaced by `***`, for messages and logs."""
+    """The URL with every password in it replaced by `***`, for messages and logs."""
     parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        url = urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+    return _PASSWORD_IN_QUERY.sub(r"\1***", url)
 
 
 class Settings(BaseModel):

@@ -64,6 +64,12 @@ def test_a_nul_character_is_replaced_as_no_database_stores_it() -> None:
     assert generation.text == "a\ufffdb"
 
 
+def test_half_a_surrogate_pair_is_replaced_like_nul() -> None:
+    raw = choice(message={"content": "cut X"}).replace(b"X", b"\\ud83d")
+
+    assert parse_chat_reply(raw, endpoint="e", elapsed_ms=0).text == "cut \ufffd"
+
+
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 301])
 def test_faults_of_the_endpoint_may_pass(status: int) -> None:
     error = reply_error(status, b"", retry_after="7", endpoint="e")

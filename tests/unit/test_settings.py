@@ -15,6 +15,7 @@ from coalq.settings import Settings, mask_password, split_models
     [
         ("redis://:secret@host:6379/0", "redis://:***@host:6379/0"),
         ("postgresql://me:s%40crt@db/coalq?x=1", "postgresql://me:***@db/coalq?x=1"),
+        ("redis://host:6379/0?password=secret&db=1", "redis://host:6379/0?password=***&db=1"),
         ("redis://host:6379/0", "redis://host:6379/0"),
         ("sqlite:///some/file.db", "sqlite:///some/file.db"),
     ],

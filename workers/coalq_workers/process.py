@@ -20,7 +20,7 @@ from typing import Self
 from redis.asyncio import Redis
 
 from coalq.archive import Archive, GroupAttempt, StartedGroup, WorkerRow
-from coalq.broker import CeleryGroupSender, make_app
+from coalq.broker import CeleryGroupSender, make_sending_app
 from coalq.claims import RedisClaims, SharedClaims, open_redis
 from coalq.connections import check_broker, open_archive
 from coalq.errors import HandBack, TransientError
@@ -69,7 +69,7 @@ class WorkerProcess:
         self.process_id = new_id()
         self._settings = settings
         self._archive = archive
-        self._sender = CeleryGroupSender(make_app(settings))
+        self._sender = CeleryGroupSender(make_sending_app(settings))
         self._threads = WorkThreads()
         self._executions = Executions(lease_s=settings.lease_s)
         self._draining = threading.Event()

@@ -179,6 +179,7 @@ def _corrected(draft: CoalitionRecordDraft, row: Draft, result: FlushResult) -> 
         # Known from memory only (pruned from the archive since): store it again as this process's own.
         return replace(draft, outcome=Outcome.EXECUTED)
     stored = result.conflicts.get(row.coalition_key)
-    if stored is None or row.generation is None or row.key in result.present or row.key in result.dropped:
+    settled = row.key in result.written or row.key in result.present or row.key in result.dropped
+    if stored is None or row.generation is None or settled:
         return None
     return replace(draft, outcome=Outcome.DEDUPLICATED, generation=stored)

@@ -24,7 +24,7 @@ from coalq.archive.rows import (
     WorkerRow,
 )
 from coalq.archive.statements import as_attempts
-from coalq.archive.storing import storable
+from coalq.archive.storing import storable_or_none
 from coalq.archive.transactions import Transactions
 from coalq.attribution import UtilityRecord
 from coalq.generation import Generation
@@ -203,7 +203,7 @@ class Archive:
         """
         if to is RunStatus.RUNNING:
             raise ValueError("a run goes back to running by go_on, which looks after its groups")
-        words = storable(reason)
+        words = storable_or_none(reason)
         return self._transactions.write(
             lambda connection: lifecycle.set_status(connection, run_id, from_=from_, to=to, reason=words)
         )

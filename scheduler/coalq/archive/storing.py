@@ -6,7 +6,6 @@ writer, so what is there can be looked up first without a race.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,8 +18,7 @@ from coalq.archive.reading import read_outcomes
 from coalq.archive.rows import Draft, RecordKey
 from coalq.archive.tables import generations, records
 from coalq.outcome import Outcome
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+from coalq.storable_text import storable
 
 _CLOCK = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS double precision)"
 
@@ -117,11 +115,9 @@ def store_records(connection: Connection, drafts: Sequence[Draft]) -> set[Record
     return {key for key, _ in fresh}
 
 
-def storable(words: str | None) -> str | None:
-    """The text as both databases can hold it: NUL and unpaired surrogates become U+FFFD."""
-    if words is None or (words.isascii() and "\x00" not in words):
-        return words
-    return _UNSTORABLE.sub("\ufffd", words)
+def storable_or_none(words: str | None) -> str | None:
+    """`storable` of a text that may be unknown."""
+    return None if words is None else storable(words)
 
 
 def _as_json(rows: Sequence[dict[str, Any]]) -> str:
@@ -139,7 +135,7 @@ def _generation_row(draft: Draft) -> dict[str, Any]:
         "coalition_key": draft.coalition_key,
         "model_id": draft.model_id,
         "text": storable(generation.text),
-        **{name: storable(getattr(generation, name)) for name in _TEXT_COLUMNS},
+        **{name: storable_or_none(getattr(generation, name)) for name in _TEXT_COLUMNS},
         **{name: getattr(generation, name) for name in _TOKEN_COLUMNS},
         "elapsed_ms": generation.elapsed_ms,
     }
@@ -154,7 +150,7 @@ def _record_row(draft: Draft) -> dict[str, Any]:
         "coalition_key": draft.coalition_key,
         "outcome": draft.outcome.value,
         "utility": draft.utility,
-        "error": storable(draft.error),
+        "error": storable_or_none(draft.error),
     }
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, select
 from coalq.archive.clock import now
 from coalq.archive.rows import WorkerRow
 from coalq.archive.statements import insert_into, moment
-from coalq.archive.storing import storable
+from coalq.archive.storing import storable_or_none
 from coalq.archive.tables import workers
 
 LIVE_S = 30.0
@@ -31,7 +31,7 @@ def heartbeat(connection: Connection, worker: WorkerRow) -> None:
         "models": list(worker.models),
         "in_flight": worker.in_flight,
         "inflight_limit": worker.limit,
-        "last_error": storable(worker.last_error),
+        "last_error": storable_or_none(worker.last_error),
         "heartbeat_at": now(),
     }
     statement = insert_into(connection, workers).values(**row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -10,6 +11,7 @@ import orjson
 
 from coalq.errors import CoalqError, PermanentError, TransientError
 from coalq.generation import Generation
+from coalq.storable_text import storable
 
 ENDPOINT_STATUSES = frozenset({401, 402, 403, 404, 407, 408, 409, 425, 429})
 """4xx answers that are about the endpoint (key, model, rate), not about this prompt."""
@@ -25,20 +27,20 @@ def parse_chat_reply(raw: bytes, *, endpoint: str, elapsed_ms: float) -> Generat
         PermanentError: If the endpoint filtered the content or gave no text.
     """
     try:
-        reply = orjson.loads(raw)
+        reply = _parse(raw)
         choice = reply["choices"][0]
         message = choice["message"]
         usage = reply.get("usage") or {}
         finish_reason = choice.get("finish_reason")
         text = message.get("content")
-    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise TransientError(f"{endpoint}: the reply is not a chat completion: {_shown(raw)}") from error
     if finish_reason == "content_filter":
         raise PermanentError(f"{endpoint}: content_filter: the endpoint withheld the answer")
     if not isinstance(text, str):
         raise PermanentError(f"{endpoint}: the reply holds no text (finish_reason {finish_reason!r})")
     return Generation(
-        text=_storable(text),
+        text=storable(text),
         finish_reason=finish_reason,
         reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
         refusal=_text(message.get("refusal")),
@@ -91,17 +93,20 @@ def retry_after_s(header: str | None, *, now: datetime | None = None) -> float |
     return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
 
 
+def _parse(raw: bytes) -> Any:  # noqa: ANN401 - JSON of another program
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        # orjson refuses half of a surrogate pair, which a server may send when max_tokens cuts an emoji in two.
+        return json.loads(raw)
+
+
 def _shown(raw: bytes) -> str:
     return raw[:_SHOWN_CHARACTERS].decode("utf-8", "replace").strip()
 
 
 def _text(value: object) -> str | None:
-    return _storable(value) if isinstance(value, str) and value else None
-
-
-def _storable(text: str) -> str:
-    """PostgreSQL cannot store NUL in a text; no model means anything by it."""
-    return text.replace("\0", "\ufffd")
+    return storable(value) if isinstance(value, str) and value else None
 
 
 def _count(source: Any, name: str) -> int | None:  # noqa: ANN401 - JSON of another program
