@@ -15,6 +15,7 @@ from cluster import Cluster, game
 from coalq.archive import open_engine
 from coalq.outcome import RunStatus
 from coalq.run import Run
+from servers import ValkeyServer
 
 MODEL = "additive:1,2,4,8,16,32"
 PROMPT = "p0 p1 p2 p3 p4 p5"
@@ -123,3 +124,25 @@ def test_an_emptied_broker_loses_no_group(archive_url: str, redis_url: str, tmp_
         cluster.start_worker(MODEL)
 
         assert_complete_once(cluster, archive_url, run_id)
+
+
+@pytest.mark.timeout(180)
+def test_a_broker_that_dies_under_a_busy_worker_and_comes_back_empty_costs_nothing(
+    archive_url: str, tmp_path: Path
+) -> None:
+    with (
+        ValkeyServer() as valkey,
+        Cluster(valkey.url, archive_url, tmp_path, LEASE_S="2", TOY_LATENCY_MS="150", MAX_INFLIGHT="2") as cluster,
+    ):
+        worker = cluster.start_worker(MODEL)
+        with cluster.producer() as producer:
+            run_id = producer.submit(PROMPT, game(MODEL, group_size=4)).id
+        cluster.wait_until(lambda: cluster.archive.progress(run_id).done >= 6, "some coalitions are recorded")
+
+        valkey.kill()
+        cluster.wait_until(lambda: "onnection to broker lost" in worker.output(), "the worker notices")
+        valkey.start()
+
+        assert_complete_once(cluster, archive_url, run_id)
+        assert worker.process.poll() is None
+        assert worker.stop() == 0
