@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from sqlalchemy import Engine, func, select
+
 from coalq.archive import Archive, Draft, FlushResult, GroupKey, NewRun, Publication, StartedGroup
+from coalq.archive.tables import generations, records
 from coalq.config import Manifest
 from coalq.generation import Generation
 from coalq.identity import new_id
@@ -15,6 +18,7 @@ from manifests import words_manifest
 
 MODEL = "toy"
 LEASE_S = 60.0
+PROMPT_TOKENS = 10
 
 
 def make_manifest(n_players: int = 3, *, group_size: int = 2, samples: int = 1, identity: str = MODEL) -> Manifest:
@@ -124,7 +128,7 @@ class ArchiveRun:
             outcome=outcome,
             utility=None if failed else float(mask.bit_count()),
             error=error or ("refused" if failed else None),
-            generation=Generation(text, prompt_tokens=10, cached_tokens=0, completion_tokens=2)
+            generation=Generation(text, prompt_tokens=PROMPT_TOKENS, cached_tokens=0, completion_tokens=2)
             if outcome is Outcome.EXECUTED
             else None,
         )
@@ -147,3 +151,16 @@ class ArchiveRun:
 
     def group_key(self, number: int) -> GroupKey:
         return GroupKey(self.run_id, number)
+
+
+def count_generations(engine: Engine) -> int:
+    """All generation rows."""
+    with engine.connect() as connection:
+        return connection.execute(select(func.count()).select_from(generations)).scalar_one()
+
+
+def count_executed(engine: Engine) -> int:
+    """All executed records."""
+    with engine.connect() as connection:
+        executed = select(func.count()).select_from(records).where(records.c.outcome == Outcome.EXECUTED)
+        return connection.execute(executed).scalar_one()

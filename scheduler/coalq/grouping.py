@@ -19,6 +19,7 @@ from coalq.template import PromptTemplate
 LARGEST_GROUP = 64
 SMALLEST_GROUP = 8
 GROUPS_PER_WORKER = 4
+RECORDS_PER_GROUP = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,16 @@ class GroupPlan:
         return tuple(self._estimator.positions(max(1, begin), min(self._empty_position, begin + self._size)))
 
 
-def choose_group_size(n_coalitions: int, live_workers: int) -> int:
-    """Coalitions per group: at most 64, small enough for four groups per live worker, at least 8, a power of two."""
+def choose_group_size(n_coalitions: int, live_workers: int, *, samples: int = 1) -> int:
+    """Coalitions per group when the user names no size.
+
+    At most 64, small enough for four groups per live worker, but at least 8. A group has a record for each sample of
+    each of its coalitions: where these would be more than 256, it has fewer coalitions, down to a single one. Rounded
+    down to a power of two.
+    """
     share = n_coalitions // (GROUPS_PER_WORKER * max(1, live_workers))
     size = max(SMALLEST_GROUP, min(LARGEST_GROUP, share))
+    size = max(1, min(size, RECORDS_PER_GROUP // samples))
     return int(1 << (size.bit_length() - 1))
 
 

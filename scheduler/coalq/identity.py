@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from coalq.conversation import ConversationSnapshot, canonical_json
 from coalq.generation import GenerationConfig
@@ -33,26 +34,41 @@ class KeyScheme:
     cache_tag: str = ""
     salt: str = ""
     share_masks: bool = True
+    _same_for_all: bytes = field(init=False, repr=False, compare=False)
 
-    def coalition_key(self, rendered: ConversationSnapshot, mask: Mask, *, sample: int = 0) -> str:
-        """Identity of one generation: BLAKE2b-128, hex, over length-prefixed fields.
-
-        Two masks that render to the same messages have the same key, also across runs and snapshots.
-        """
-        own = b"" if self.share_masks else f"{self.run_id}:{mask:x}".encode()
-        fields = (
+    def __post_init__(self) -> None:
+        """Encode the fields that are the same for all keys, once: a run makes up to millions."""
+        same_for_all = _framed(
             str(KEY_VERSION).encode(),
             b"generate",
             self.backend_identity.encode(),
             self.cache_tag.encode(),
             canonical_json(self.generation.request_fields()),
             self.salt.encode(),
-            own,
-            str(sample).encode(),
-            canonical_json(rendered.messages),
         )
-        framed = b"".join(len(field).to_bytes(8, "little") + field for field in fields)
-        return hashlib.blake2b(framed, digest_size=16).hexdigest()
+        object.__setattr__(self, "_same_for_all", same_for_all)
+
+    def coalition_key(self, rendered: ConversationSnapshot, mask: Mask, *, sample: int = 0) -> str:
+        """Identity of one generation: BLAKE2b-128, hex, over length-prefixed fields.
+
+        Two masks that render to the same messages have the same key, also across runs and snapshots.
+        """
+        (key,) = self.sample_keys(rendered, mask, samples=(sample,))
+        return key
+
+    def sample_keys(self, rendered: ConversationSnapshot, mask: Mask, *, samples: Iterable[int]) -> list[str]:
+        """The coalition keys of several generations of one prompt, which is encoded once."""
+        own = b"" if self.share_masks else f"{self.run_id}:{mask:x}".encode()
+        head, messages = self._same_for_all + _framed(own), _framed(canonical_json(rendered.messages))
+        return [
+            hashlib.blake2b(head + _framed(str(sample).encode()) + messages, digest_size=16).hexdigest()
+            for sample in samples
+        ]
+
+
+def _framed(*fields: bytes) -> bytes:
+    """Each field behind its length, so that text cannot wander from one into the next."""
+    return b"".join(len(field).to_bytes(8, "little") + field for field in fields)
 
 
 def prefix_hash(text: str) -> str:

@@ -28,6 +28,7 @@ def make_manifest(
     built = build_template(conversation, config.players, config.roles)
     value = make_value(config.value)
     estimator, budget = resolve_estimator(config, len(built.players))
+    n_coalitions = min(budget, 1 << len(built.players))
     return Manifest(
         coalq_version=version("coalq"),
         run_id=run_id,
@@ -46,5 +47,6 @@ def make_manifest(
         fresh=config.fresh,
         cache_tag=config.cache_tag,
         generation=config.generation,
-        group_size=config.group_size or choose_group_size(min(budget, 1 << len(built.players)), live_workers),
+        group_size=config.group_size
+        or choose_group_size(n_coalitions, live_workers, samples=config.samples_per_coalition),
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from coalq.config import Manifest
@@ -71,34 +73,36 @@ class RunContext:
 def make_jobs(
     context: RunContext, pairs: Iterable[Sampled], *, prefix_hash: str = "", make: Callable[..., Job]
 ) -> Iterator[Job]:
-    """Render and key each coalition.
+    """Render and key each coalition, when its jobs are asked for; the samples of a mask share what was rendered.
 
     The base's own job is scored against its own generation, which then is the base of all others if `context.base`
     is None.
 
     Args:
         context: The run.
-        pairs: Which (mask, sample) pairs.
+        pairs: Which (mask, sample) pairs, the samples of a mask one after another.
         prefix_hash: Of the group they travel in.
         make: `CoalitionJob`, or a kind of it with its further fields bound.
     """
     manifest = context.manifest
     keys = manifest.key_scheme
     against_base = _AgainstBase(context.value, context.base)
-    for mask, sample in pairs:
-        rendered = manifest.template.render(mask)
-        yield make(
-            coalition_key=keys.coalition_key(rendered, mask, sample=sample),
-            snapshot_id=context.snapshot_id,
-            snapshot=rendered,
-            absence_policy=manifest.absence,
-            mask_words=pack_mask(mask, manifest.n_players),
-            mask_n_bits=manifest.n_players,
-            model_id=manifest.model,
-            utility=against_base.of_base if (mask, sample) == context.base_pair else against_base.of_other,
-            prefix_hash=prefix_hash,
-            sample=sample,
-        )
+    for mask, same in groupby(pairs, key=itemgetter(0)):
+        samples = [sample for _, sample in same]
+        rendered, packed = manifest.template.render(mask), pack_mask(mask, manifest.n_players)
+        for sample, key in zip(samples, keys.sample_keys(rendered, mask, samples=samples), strict=True):
+            yield make(
+                coalition_key=key,
+                snapshot_id=context.snapshot_id,
+                snapshot=rendered,
+                absence_policy=manifest.absence,
+                mask_words=packed,
+                mask_n_bits=manifest.n_players,
+                model_id=manifest.model,
+                utility=against_base.of_base if (mask, sample) == context.base_pair else against_base.of_other,
+                prefix_hash=prefix_hash,
+                sample=sample,
+            )
 
 
 class _AgainstBase:

@@ -2,25 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, select
 
-from archive_runs import ArchiveRun, make_manifest
-from coalq.archive import Archive, GroupKey
-from coalq.archive.tables import generations, groups, records
+from archive_runs import ArchiveRun, count_executed, count_generations, make_manifest
+from coalq.archive import Archive, GroupKey, StoredRecord
+from coalq.archive.tables import groups, records
 from coalq.outcome import Outcome, RunStatus
 
 GRAND, EMPTY = 0b111, 0
-
-
-def count_generations(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return connection.execute(select(func.count()).select_from(generations)).scalar_one()
-
-
-def count_executed(engine: Engine) -> int:
-    with engine.connect() as connection:
-        executed = select(func.count()).select_from(records).where(records.c.outcome == Outcome.EXECUTED)
-        return connection.execute(executed).scalar_one()
 
 
 def test_the_last_record_of_a_group_finishes_it(archive: Archive, engine: Engine) -> None:
@@ -102,7 +91,7 @@ def test_results_of_a_finished_group_are_dropped(archive: Archive, engine: Engin
     result = run.flush(late, process_id="late")
 
     assert (result.written, result.dropped) == (frozenset(), frozenset())
-    assert result.present == dict.fromkeys((draft.key for draft in late), Outcome.EXECUTED)
+    assert result.present == {draft.key: StoredRecord(Outcome.EXECUTED, draft.utility) for draft in late}
     assert {generation.text for generation in result.conflicts.values()} == {"first"}
     assert result.finished == {run.group_key(0)}
     assert archive.run(run.run_id).open_groups == 0

@@ -2,26 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
-from archive_runs import ArchiveRun, make_manifest
-from coalq.archive import Archive
-from coalq.archive.tables import generations, records
+from archive_runs import ArchiveRun, count_executed, count_generations, make_manifest
+from coalq.archive import Archive, StoredRecord
 from coalq.generation import Generation
 from coalq.outcome import Outcome, RunStatus
 
 GRAND, EMPTY = 0b111, 0
-
-
-def count_generations(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return connection.execute(select(func.count()).select_from(generations)).scalar_one()
-
-
-def count_executed(engine: Engine) -> int:
-    with engine.connect() as connection:
-        executed = select(func.count()).select_from(records).where(records.c.outcome == Outcome.EXECUTED)
-        return connection.execute(executed).scalar_one()
 
 
 def test_an_executed_draft_becomes_a_generation_and_a_record(archive: Archive) -> None:
@@ -44,7 +32,7 @@ def test_flushing_again_changes_nothing(archive: Archive, engine: Engine) -> Non
 
     result = run.flush([draft])
 
-    assert (result.written, result.present) == (frozenset(), {draft.key: Outcome.EXECUTED})
+    assert (result.written, result.present) == (frozenset(), {draft.key: StoredRecord(Outcome.EXECUTED, 3.0)})
     assert count_generations(engine) == count_executed(engine) == 1
 
 
@@ -67,40 +55,6 @@ def test_coalitions_that_share_a_generation_have_a_record_each(archive: Archive,
     assert [r.outcome for r in archive.utility_records(run.run_id)] == [Outcome.DEDUPLICATED, Outcome.EXECUTED]
 
 
-def test_a_key_that_somebody_else_stored_first_gets_no_record_before_its_utility_is_computed_again(
-    archive: Archive, engine: Engine
-) -> None:
-    first, second = ArchiveRun.create(archive), ArchiveRun.create(archive)
-    archive.advance(first.run_id)
-    started = {p.run_id: first.start(p) for p in second.publish()}
-    first.flush([first.draft(started[first.run_id], GRAND, text="first")])
-
-    late = second.draft(started[second.run_id], GRAND, text="second")
-    result = second.flush([late], process_id="other")
-
-    assert result.written == frozenset()
-    assert result.conflicts[late.coalition_key].text == "first"
-    assert archive.utility_records(second.run_id) == []
-    again = second.draft(started[second.run_id], GRAND, outcome=Outcome.DEDUPLICATED)
-    assert second.flush([again]).written == {again.key}
-    assert count_generations(engine) == count_executed(engine) == 1
-    assert archive.base_generation(second.run_id) == result.conflicts[late.coalition_key]
-
-
-def test_of_two_generations_of_one_key_in_a_batch_the_first_is_stored(archive: Archive, engine: Engine) -> None:
-    run = ArchiveRun.create(archive)
-    base = run.start_next()
-    empty = run.draft(base, EMPTY, text="first")
-    grand = run.draft(base, GRAND, text="second")
-    twin = replace(grand, coalition_key=empty.coalition_key)
-
-    result = run.flush([empty, twin])
-
-    assert result.written == {empty.key}
-    assert result.conflicts == {empty.coalition_key: empty.generation}
-    assert count_generations(engine) == count_executed(engine) == 1
-
-
 def test_a_real_outcome_in_a_batch_comes_before_a_failed_one(archive: Archive) -> None:
     run = ArchiveRun.create(archive)
     base = run.start_next()
@@ -110,43 +64,6 @@ def test_a_real_outcome_in_a_batch_comes_before_a_failed_one(archive: Archive) -
     run.flush([failed, executed])
 
     assert [r.outcome for r in archive.utility_records(run.run_id)] == [Outcome.EXECUTED]
-
-
-def test_a_record_that_is_there_stays_and_its_rival_leaves_no_generation(archive: Archive, engine: Engine) -> None:
-    run = ArchiveRun.create(archive)
-    base = run.start_next()
-    run.flush([run.draft(base, GRAND, outcome=Outcome.FAILED)])
-    executed = run.draft(base, GRAND, text="42")
-
-    result = run.flush([executed])
-
-    assert result.present == {executed.key: Outcome.FAILED}
-    assert result.conflicts == {}
-    assert count_generations(engine) == count_executed(engine) == 0
-
-
-def test_a_hit_on_a_generation_that_is_not_archived_is_not_recorded(archive: Archive) -> None:
-    run = ArchiveRun.create(archive)
-    draft = run.draft(run.start_next(), GRAND, outcome=Outcome.CACHE_HIT)
-
-    result = run.flush([draft])
-
-    assert result.missing == {draft.key}
-    assert archive.recorded(run.run_id, 0) == set()
-
-
-def test_a_generation_that_its_own_record_could_not_store_is_missing_for_the_others(archive: Archive) -> None:
-    run = ArchiveRun.create(archive)
-    base = run.start_next()
-    run.flush([run.draft(base, EMPTY, outcome=Outcome.FAILED)])
-    empty, grand = run.draft(base, EMPTY, text="42"), run.draft(base, GRAND, text="42")
-    twin = replace(grand, coalition_key=empty.coalition_key)
-
-    result = run.flush([empty, twin])
-
-    assert result.present == {empty.key: Outcome.FAILED}
-    assert result.missing == {twin.key}
-    assert run.flush([twin]).written == {twin.key}
 
 
 def test_every_field_of_a_generation_comes_back(archive: Archive) -> None:

@@ -2,47 +2,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, select
 
-from archive_runs import LEASE_S, ArchiveRun, make_manifest
-from coalq.archive import Archive, Publication, StartedGroup
+from archive_runs import LEASE_S, ArchiveRun
+from coalq.archive import Archive, StartedGroup
 from coalq.archive.clock import now
 from coalq.archive.tables import groups
-from coalq.outcome import RunStatus
+from group_rows import attempt_of, column, shift, two_groups
 from threads import run_together
-
-Attempt = tuple[str, int, int]
-
-
-def attempt_of(group: Publication | StartedGroup) -> Attempt:
-    return (group.run_id, group.group_number, group.attempt)
-
-
-def column(engine: Engine, group: Publication | StartedGroup, name: str) -> object:
-    with engine.connect() as connection:
-        return connection.execute(
-            select(groups.c[name]).where(groups.c.run_id == group.run_id, groups.c.group_number == group.group_number)
-        ).scalar_one()
-
-
-def shift(engine: Engine, group: Publication | StartedGroup, **seconds: float) -> None:
-    """Set time columns of a group relative to the database's clock."""
-    with engine.begin() as connection:
-        connection.execute(
-            update(groups)
-            .where(groups.c.run_id == group.run_id, groups.c.group_number == group.group_number)
-            .values(**{name: now() + value for name, value in seconds.items()})
-        )
-
-
-def two_groups(archive: Archive, engine: Engine) -> tuple[ArchiveRun, Publication, Publication]:
-    """A run with two published groups of its own besides the finished base group."""
-    run = ArchiveRun.create(archive, make_manifest(3, group_size=4))
-    base = run.publish()[0]
-    run.execute(base)
-    shift(engine, base, published_at=-100 * LEASE_S)
-    first, second = run.publish()
-    return run, first, second
 
 
 def test_a_published_group_is_started_with_all_it_needs(archive: Archive, engine: Engine) -> None:
@@ -69,6 +36,34 @@ def test_a_doubled_message_starts_nothing(archive: Archive) -> None:
     run.start(publication)
 
     assert archive.start(*attempt_of(publication), process_id="b", lease_s=LEASE_S) is None
+
+
+def test_a_start_whose_answer_was_lost_is_repeated_without_counting_twice(archive: Archive, engine: Engine) -> None:
+    run = ArchiveRun.create(archive)
+    (publication,) = run.publish()
+    first = run.start(publication)
+    shift(engine, publication, lease_until=1)
+
+    again = run.start(publication)
+
+    assert again == first
+    assert column(engine, publication, "starts") == 1
+    assert archive.renew([attempt_of(publication)], process_id=run.process_id, lease_s=LEASE_S)
+
+
+def test_an_owner_does_not_start_what_it_finished_or_handed_back_or_what_is_paused(
+    archive: Archive, engine: Engine
+) -> None:
+    run, first, second = two_groups(archive, engine)
+    run.execute(first)
+    finished = archive.start(*attempt_of(first), process_id=run.process_id, lease_s=LEASE_S)
+    run.start(second)
+    archive.pause(run.run_id, "no credit")
+    paused = archive.start(*attempt_of(second), process_id=run.process_id, lease_s=LEASE_S)
+    archive.hand_back([attempt_of(second)], process_id=run.process_id)
+    handed_back = archive.start(*attempt_of(second), process_id=run.process_id, lease_s=LEASE_S)
+
+    assert [finished, paused, handed_back] == [None] * 3
 
 
 def test_of_racing_starts_exactly_one_wins(archive: Archive) -> None:
@@ -150,23 +145,39 @@ def test_a_group_handed_back_is_published_again_later_and_counts_no_start(archiv
     assert (again.group_number, again.attempt) == (first.group_number, first.attempt + 1)
 
 
+def pause_of_next_hand_back(run: ArchiveRun, engine: Engine, *, progressed: bool = False) -> tuple[float, float]:
+    """Start the run's group, hand it back, and let its pause, the two ends of which are returned, be over."""
+    (publication,) = run.publish()
+    run.start(publication)
+    with engine.connect() as connection:
+        before = connection.execute(select(now())).scalar_one()
+    run.archive.hand_back([attempt_of(publication)], process_id=run.process_id, progressed=progressed)
+    with engine.connect() as connection:
+        not_before, after = connection.execute(select(groups.c.not_before, now())).one()
+    shift(engine, publication, not_before=-1)
+    return not_before - after - 0.001, not_before - before + 0.001
+
+
 def test_the_pause_after_a_hand_back_doubles_up_to_a_minute(archive: Archive, engine: Engine) -> None:
     run = ArchiveRun.create(archive)
-    handed_back: list[tuple[float, float, float]] = []
 
-    for _ in range(8):
-        (publication,) = run.publish()
-        run.start(publication)
-        with engine.connect() as connection:
-            before = connection.execute(select(now())).scalar_one()
-        archive.hand_back([attempt_of(publication)], process_id=run.process_id)
-        with engine.connect() as connection:
-            not_before, after = connection.execute(select(groups.c.not_before, now())).one()
-        handed_back.append((before, not_before, after))
-        shift(engine, publication, not_before=-1)
+    pauses = [pause_of_next_hand_back(run, engine) for _ in range(8)]
 
-    for pause_s, (before, not_before, after) in zip([1, 2, 4, 8, 16, 32, 60, 60], handed_back, strict=True):
-        assert before + pause_s - 0.001 <= not_before <= after + pause_s + 0.001
+    for pause_s, (least, most) in zip([1, 2, 4, 8, 16, 32, 60, 60], pauses, strict=True):
+        assert least <= pause_s <= most
+
+
+def test_an_execution_that_recorded_something_makes_the_next_pause_short_again(
+    archive: Archive, engine: Engine
+) -> None:
+    run = ArchiveRun.create(archive)
+    for _ in range(4):
+        pause_of_next_hand_back(run, engine)
+
+    pauses = [pause_of_next_hand_back(run, engine, progressed=True), pause_of_next_hand_back(run, engine)]
+
+    for pause_s, (least, most) in zip([1, 2], pauses, strict=True):
+        assert least <= pause_s <= most
 
 
 def test_another_process_cannot_hand_a_group_back(archive: Archive, engine: Engine) -> None:
@@ -185,93 +196,3 @@ def test_a_finished_group_handed_back_stays_finished(archive: Archive, engine: E
     archive.hand_back([attempt_of(first)], process_id=run.process_id)
 
     assert archive.progress(run.run_id).groups_finished == 2
-
-
-def test_the_sweep_frees_a_group_whose_lease_ran_out(archive: Archive, engine: Engine) -> None:
-    run, first, second = two_groups(archive, engine)
-    run.start(first)
-    run.start(second)
-    shift(engine, first, lease_until=-1)
-
-    swept = archive.sweep([run.queue], lease_s=LEASE_S)
-
-    assert swept == 1
-    assert column(engine, first, "starts") == 1
-    (again,) = run.publish()
-    assert attempt_of(again) == (first.run_id, first.group_number, first.attempt + 1)
-
-
-def test_the_sweep_looks_only_at_its_queues(archive: Archive, engine: Engine) -> None:
-    run, first, _ = two_groups(archive, engine)
-    run.start(first)
-    shift(engine, first, lease_until=-1)
-
-    assert archive.sweep(["another"], lease_s=LEASE_S) == 0
-
-
-def test_a_waiting_backlog_is_left_alone(archive: Archive, engine: Engine) -> None:
-    run, first, second = two_groups(archive, engine)
-    shift(engine, first, published_at=-10 * LEASE_S)
-    shift(engine, second, published_at=-10 * LEASE_S)
-
-    assert archive.sweep([run.queue], lease_s=LEASE_S) == 0
-
-
-def test_a_lost_message_is_found_when_the_queue_is_empty(archive: Archive, engine: Engine) -> None:
-    run, first, second = two_groups(archive, engine)
-    shift(engine, first, published_at=-LEASE_S - 1)
-
-    swept = archive.sweep([run.queue], lease_s=LEASE_S, empty_queues=[run.queue])
-
-    assert swept == 1
-    assert column(engine, first, "published_at") is None
-    assert column(engine, second, "published_at") is not None
-
-
-def test_a_lost_message_is_found_when_a_later_one_of_its_priority_has_started(archive: Archive, engine: Engine) -> None:
-    run, first, second = two_groups(archive, engine)
-    shift(engine, first, published_at=-2 * LEASE_S - 2)
-    shift(engine, second, published_at=-LEASE_S - 1)
-    before = archive.sweep([run.queue], lease_s=LEASE_S)
-
-    run.start(second)
-
-    assert before == 0
-    assert archive.sweep([run.queue], lease_s=LEASE_S) == 1
-    assert column(engine, first, "published_at") is None
-
-
-def test_a_later_message_of_another_priority_proves_nothing(archive: Archive, engine: Engine) -> None:
-    run, first, _ = two_groups(archive, engine)
-    urgent = ArchiveRun.create(archive, make_manifest(2, identity="u"), priority=3)
-    shift(engine, first, published_at=-3 * LEASE_S)
-    (publication,) = urgent.publish()
-    urgent.start(publication)
-
-    assert archive.sweep([run.queue], lease_s=LEASE_S) == 0
-
-
-def test_a_message_that_arrives_after_the_sweep_starts_nothing(archive: Archive, engine: Engine) -> None:
-    run, first, _ = two_groups(archive, engine)
-    shift(engine, first, published_at=-LEASE_S - 1)
-    archive.sweep([run.queue], lease_s=LEASE_S, empty_queues=[run.queue])
-
-    started = archive.start(*attempt_of(first), process_id="late", lease_s=LEASE_S)
-
-    assert started is None
-
-
-def test_an_execution_that_lost_its_group_can_still_finish_it(archive: Archive, engine: Engine) -> None:
-    run, first, _ = two_groups(archive, engine)
-    frozen = run.start(first, process_id="frozen")
-    shift(engine, first, lease_until=-1)
-    archive.sweep([run.queue], lease_s=LEASE_S)
-    (again,) = run.publish()
-    run.start(again, process_id="next")
-
-    result = run.flush(run.drafts(frozen), process_id="frozen")
-
-    assert result.finished == {run.group_key(first.group_number)}
-    assert archive.renew([attempt_of(again)], process_id="next", lease_s=LEASE_S) == set()
-    assert column(engine, first, "starts") == 0
-    assert run.status is RunStatus.RUNNING

@@ -163,3 +163,21 @@ def test_sqlite_files_are_written_ahead_and_synced(sqlite_url: str) -> None:
 
     engine.dispose()
     assert shown == ["wal", 2]
+
+
+@pytest.mark.parametrize("password", ["SE@CR", "SE/CR@ET", "SE@CR/ET"])
+def test_a_password_that_is_not_encoded_is_refused_without_showing_any_of_it(password: str) -> None:
+    with pytest.raises(InputError, match="%40") as caught:
+        open_engine(f"postgresql://user:{password}@127.0.0.1:1/coalq")
+
+    assert "CR" not in str(caught.value)
+
+
+def test_a_schema_of_unknown_revision_is_not_upgraded(archive_url: str) -> None:
+    engine = open_engine(archive_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    engine.dispose()
+
+    with pytest.raises(ServerError, match="does not know"):
+        upgrade(archive_url)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coalq.config import Manifest
+from coalq.config import Manifest, RunConfig
+from coalq.conversation_input import ConversationInput
 from coalq.errors import InputError
 from coalq.grouping import GroupPlan, choose_group_size, group_prefix
 from coalq.identity import prefix_hash
+from coalq.manifest import make_manifest
 from coalq.masks import mask_text
 from manifests import words_manifest
 
@@ -93,6 +95,25 @@ def test_the_prefix_ends_before_the_first_player_whose_presence_differs(masks: l
 )
 def test_the_size_leaves_four_groups_to_each_worker(coalitions: int, workers: int, size: int) -> None:
     assert choose_group_size(coalitions, workers) == size
+
+
+@pytest.mark.parametrize(("samples", "size"), [(2, 64), (4, 64), (5, 32), (50, 4), (200, 1), (256, 1), (1000, 1)])
+def test_many_samples_make_smaller_groups_of_at_most_256_records(samples: int, size: int) -> None:
+    assert choose_group_size(2**16, 1, samples=samples) == size
+
+
+def test_a_group_of_few_samples_is_no_smaller_than_one_without() -> None:
+    assert choose_group_size(128, 3, samples=4) == choose_group_size(128, 3) == 8
+
+
+def test_a_size_that_the_user_names_stays_and_the_default_knows_the_samples() -> None:
+    prompt = ConversationInput.from_text("a b c d e f g h")
+    many = RunConfig(model="toy", players="words", samples_per_coalition=1000)
+
+    chosen = make_manifest(prompt, many, run_id="run")
+    named = make_manifest(prompt, many.model_copy(update={"group_size": 16}), run_id="run")
+
+    assert (chosen.group_size, named.group_size) == (1, 16)
 
 
 def test_a_manifest_that_cannot_be_planned_is_refused() -> None:

@@ -71,6 +71,13 @@ def test_keys_and_hashes_have_their_documented_lengths() -> None:
     assert len(new_id()) == 16
 
 
+@pytest.mark.parametrize("scheme", [SCHEME, replace(SCHEME, share_masks=False)])
+def test_keys_made_together_are_those_made_one_by_one(scheme: KeyScheme) -> None:
+    one_by_one = [scheme.coalition_key(PROMPT, 5, sample=sample) for sample in (0, 3, 1000)]
+
+    assert scheme.sample_keys(PROMPT, 5, samples=[0, 3, 1000]) == one_by_one
+
+
 def test_a_key_stays_the_same_for_ever() -> None:
     # Archives hold generations under these keys: a change here needs a new KEY_VERSION.
     assert SCHEME.coalition_key(PROMPT, 1) == "70744818d6d8f3e57ba89e4690a1f50b"

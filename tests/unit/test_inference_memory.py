@@ -39,6 +39,43 @@ def test_a_negative_size_is_refused() -> None:
         HotResultStore(-1)
 
 
+def test_the_store_lets_go_of_the_oldest_texts_when_all_together_are_too_long() -> None:
+    store = HotResultStore(None, max_characters=10)
+    store.put("a", Generation("1234"))
+    store.put("b", Generation("12", reasoning="34"))
+    assert store.get("a") is not None
+
+    store.put("c", Generation("123"))
+
+    assert [store.get(key) is not None for key in "abc"] == [True, False, True]
+    assert len(store) == 2
+
+
+def test_a_text_that_is_put_again_counts_once() -> None:
+    store = HotResultStore(max_characters=10)
+
+    for text in ("1234", "123456", "123456"):
+        store.put("a", Generation(text))
+    store.put("b", Generation("1234"))
+
+    assert [store.get(key) is not None for key in "ab"] == [True, True]
+
+
+def test_a_text_that_is_too_long_by_itself_displaces_no_other() -> None:
+    store = HotResultStore(max_characters=10)
+    store.put("a", Generation("1234"))
+    store.put("b", Generation("1234"))
+
+    store.put("b", Generation("x" * 11))
+
+    assert [store.get(key) is not None for key in "ab"] == [True, False]
+
+
+def test_a_negative_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_characters must not be negative: -1"):
+        HotResultStore(max_characters=-1)
+
+
 async def test_the_registry_remembers_the_first_generation_of_a_key() -> None:
     registry = CoalitionDedupRegistry()
 

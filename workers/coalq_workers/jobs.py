@@ -32,6 +32,7 @@ def unrecorded(context: RunContext, group: StartedGroup, recorded: set[tuple[byt
     return [
         (mask, sample)
         for mask in unpack_masks(group.masks, n_players)
+        for packed in (pack_mask(mask, n_players),)
         for sample in range(context.manifest.samples_per_coalition)
-        if (pack_mask(mask, n_players), sample) not in recorded
+        if (packed, sample) not in recorded
     ]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from coalq.archive import Archive, Draft, FlushResult, GroupKey
-from coalq.errors import CoalqError, HandBack, PermanentError, TransientError
-from coalq.inference import CoalitionRecord, CoalitionRecordDraft, describe_error
+from coalq.errors import BaseUnknownError, HandBack, LeaseLost, TransientError
+from coalq.inference import CoalitionJob, CoalitionRecord, CoalitionRecordDraft, describe_error, score
 from coalq.outcome import Outcome
 from coalq_workers.jobs import GroupJob
 from coalq_workers.work_threads import WorkThreads
@@ -25,6 +25,9 @@ BATCH_ROWS = 256
 BATCH_WAIT_S = 0.05
 
 Waiting = tuple[CoalitionRecordDraft, "asyncio.Future[CoalitionRecord]"]
+
+End = CoalitionRecord | HandBack
+"""What `append` returns or raises."""
 
 
 class RecordWriter:
@@ -53,7 +56,7 @@ class RecordWriter:
         """Queue a finished job and wait for its commit.
 
         Raises:
-            HandBack: If it could not be committed; nothing was recorded.
+            HandBack: If it could not be committed; nothing was recorded by this call.
         """
         committed: asyncio.Future[CoalitionRecord] = asyncio.get_running_loop().create_future()
         self._waiting.append((draft, committed))
@@ -93,48 +96,56 @@ class RecordWriter:
 
     async def _commit(self, batch: Sequence[Waiting]) -> None:
         """Commit a batch; when it fails as a whole, commit its rows one by one, so that one loses no other."""
-        drafts = [draft for draft, _ in batch]
         try:
-            records = await self._threads.writer(self._write, drafts)
+            ends = await self._threads.writer(self._write, [draft for draft, _ in batch])
         except TransientError as error:
-            self._refuse(batch, error)
-        except Exception:
+            _tell(batch, [HandBack(str(error)) for _ in batch])
+        except Exception as error:  # noqa: BLE001 - one row's fault, or a bug: either way the other rows are committed
             if len(batch) == 1:
-                logger.exception("record of %s cannot be written", drafts[0].job.coalition_key)
-                self._refuse(batch, HandBack("the archive refuses the record"))
+                await self._commit_refused(batch[0], error)
                 return
             for entry in batch:
                 await self._commit([entry])
         else:
-            for (_, committed), record in zip(batch, records, strict=True):
-                if not committed.done():
-                    committed.set_result(record)
+            _tell(batch, ends)
 
-    @staticmethod
-    def _refuse(batch: Sequence[Waiting], error: CoalqError) -> None:
-        for _, committed in batch:
-            if not committed.done():
-                committed.set_exception(HandBack(str(error)))
+    async def _commit_refused(self, entry: Waiting, error: Exception) -> None:
+        """A row that fails by itself becomes a failed record, or it would be generated again for ever."""
+        draft, _ = entry
+        reason = _reason(error)
+        logger.error("the record of %s cannot be written: %s", draft.job.coalition_key, reason)
+        if isinstance(error, BaseUnknownError):
+            _tell([entry], [HandBack(reason)])
+            return
+        failed = CoalitionRecordDraft(draft.job, Outcome.FAILED, error=f"the archive refuses this record: {reason}")
+        try:
+            _tell([entry], await self._threads.writer(self._write, [failed]))
+        except Exception as again:  # noqa: BLE001 - whatever it is, nothing is recorded and the service goes on
+            _tell([entry], [HandBack(f"the archive refuses even a failed record: {_reason(again)}")])
 
-    def _write(self, drafts: list[CoalitionRecordDraft]) -> list[CoalitionRecord]:
+    def _write(self, drafts: list[CoalitionRecordDraft]) -> list[End]:
         """In the writer's thread: score and flush; score again what turned out to be stored otherwise."""
-        records = [_score(draft) for draft in drafts]
-        open_rows = list(range(len(drafts)))
-        while open_rows:
-            rows = [self._row(drafts[i], records[i]) for i in open_rows]
-            result = self._flush(rows, [])
+        ends: dict[int, End] = {}
+        left = dict(enumerate(drafts))
+        while left:
+            records = {number: score(draft) for number, draft in left.items()}
+            rows = {number: _row(draft, records[number]) for number, draft in left.items()}
+            result = self._flush(list(rows.values()), [])
             self._finished.update(result.finished)
-            again = []
-            for i, row in zip(open_rows, rows, strict=True):
-                corrected = _corrected(drafts[i], row, result)
-                if corrected is not None:
-                    drafts[i], records[i] = corrected, _score(corrected)
-                    again.append(i)
-            open_rows = again
-        return records
+            for number, row in rows.items():
+                end = _settle(left[number], row, records[number], result)
+                if isinstance(end, CoalitionRecordDraft):
+                    left[number] = end
+                else:
+                    ends[number] = end
+                    del left[number]
+        return [ends[number] for number in range(len(drafts))]
 
     def _flush(self, drafts: list[Draft], checked_groups: list[GroupKey]) -> FlushResult:
-        """Flush through a database outage, in bounded memory: while this waits, nothing new is started."""
+        """Flush through a database outage, in bounded memory: while this waits, nothing new is started.
+
+        Gives up between two tries only, each of which lasts as long as the archive's patience.
+        """
         while True:
             try:
                 return self._archive.flush(drafts, process_id=self._process_id, checked_groups=checked_groups)
@@ -143,43 +154,62 @@ class RecordWriter:
                     raise
                 logger.warning("the archive does not take %d records yet: %s", len(drafts), error)
 
-    def _row(self, draft: CoalitionRecordDraft, record: CoalitionRecord) -> Draft:
-        job = draft.job
-        if not isinstance(job, GroupJob):
-            raise TypeError(f"the worker writes jobs of groups only, not {type(job).__name__}")
-        return Draft(
-            run_id=job.run_id,
-            group_number=job.group_number,
-            mask=job.mask_words,
-            sample=job.sample,
-            coalition_key=job.coalition_key,
-            model_id=job.model_id,
-            outcome=record.outcome,
-            utility=record.utility,
-            error=record.error,
-            generation=draft.generation if draft.outcome is Outcome.EXECUTED else None,
-        )
+
+def _tell(batch: Sequence[Waiting], ends: Sequence[End]) -> None:
+    for (_, committed), end in zip(batch, ends, strict=True):
+        if committed.done():
+            continue
+        if isinstance(end, HandBack):
+            committed.set_exception(end)
+        else:
+            committed.set_result(end)
 
 
-def _score(draft: CoalitionRecordDraft) -> CoalitionRecord:
-    """The record a draft makes: its utility, or failed when the value function cannot say one."""
+def _reason(error: Exception) -> str:
+    """The first line only: a database's further ones may quote the row."""
+    return describe_error(error).partition("\n")[0]
+
+
+def _row(draft: CoalitionRecordDraft, record: CoalitionRecord) -> Draft:
     job = draft.job
-    if draft.generation is None or job.utility is None:
-        return CoalitionRecord.of(job, draft.outcome, generation=draft.generation, error=draft.error)
-    try:
-        utility = job.utility(draft.generation)
-    except PermanentError as error:
-        return CoalitionRecord.of(job, Outcome.FAILED, error=describe_error(error))
-    return CoalitionRecord.of(job, draft.outcome, generation=draft.generation, utility=utility)
+    if not isinstance(job, GroupJob):
+        raise TypeError(f"the worker writes jobs of groups only, not {type(job).__name__}")
+    return Draft(
+        run_id=job.run_id,
+        group_number=job.group_number,
+        mask=job.mask_words,
+        sample=job.sample,
+        coalition_key=job.coalition_key,
+        model_id=job.model_id,
+        outcome=record.outcome,
+        utility=record.utility,
+        error=record.error,
+        generation=draft.generation if draft.outcome is Outcome.EXECUTED else None,
+    )
 
 
-def _corrected(draft: CoalitionRecordDraft, row: Draft, result: FlushResult) -> CoalitionRecordDraft | None:
-    """How a draft that got no record has to be flushed again; None if it is settled."""
+def _settle(
+    draft: CoalitionRecordDraft, row: Draft, record: CoalitionRecord, result: FlushResult
+) -> End | CoalitionRecordDraft:
+    """How a flushed row ended, or as what it has to be flushed again. No text but the archived one gets out of here."""
+    if row.key in result.written:
+        return record
+    if row.key in result.present:
+        return _stored_record(draft.job, row, result)
+    if row.key in result.dropped:
+        return LeaseLost(f"group {row.group_number} of run {row.run_id} takes no further records")
     if row.key in result.missing:
         # Known from memory only (pruned from the archive since): store it again as this process's own.
         return replace(draft, outcome=Outcome.EXECUTED)
-    stored = result.conflicts.get(row.coalition_key)
-    settled = row.key in result.written or row.key in result.present or row.key in result.dropped
-    if stored is None or row.generation is None or settled:
-        return None
-    return replace(draft, outcome=Outcome.DEDUPLICATED, generation=stored)
+    return replace(draft, outcome=Outcome.DEDUPLICATED, generation=result.conflicts[row.coalition_key])
+
+
+def _stored_record(job: CoalitionJob, row: Draft, result: FlushResult) -> End:
+    """The record that was there before, with the text that it was scored from."""
+    stored = result.present[row.key]
+    if stored.outcome is Outcome.FAILED:
+        return CoalitionRecord.of(job, stored.outcome, error=stored.error)
+    generation = result.conflicts.get(row.coalition_key)
+    if generation is None:
+        return LeaseLost(f"the record of {row.coalition_key} is there, but its generation is no longer archived")
+    return CoalitionRecord.of(job, stored.outcome, generation=generation, utility=stored.utility)

@@ -15,6 +15,7 @@ from coalq.archive.rows import (
     RunProgress,
     RunRow,
     StartedGroup,
+    StoredRecord,
     WorkerRow,
 )
 from coalq.archive.schema import check_schema, current, upgrade
@@ -31,6 +32,7 @@ __all__ = [
     "RunProgress",
     "RunRow",
     "StartedGroup",
+    "StoredRecord",
     "WorkerRow",
     "check_schema",
     "current",

@@ -104,7 +104,10 @@ class Archive:
     def start(
         self, run_id: str, group_number: int, attempt: int, *, process_id: str, lease_s: float
     ) -> StartedGroup | None:
-        """Take ownership of a published group; None if this attempt is stale, taken, finished or its run not live."""
+        """Take ownership of a published group; None if this attempt is stale, taken, finished or its run not live.
+
+        The owner of this very attempt gets it again.
+        """
         (named,) = as_attempts([(run_id, group_number, attempt)])
         return self._transactions.write(
             lambda connection: ownership.start(connection, named, process_id=process_id, lease_s=lease_s)
@@ -119,10 +122,18 @@ class Archive:
             )
         )
 
-    def hand_back(self, attempts: Iterable[Attempt], *, process_id: str) -> None:
-        """Give up executions that ended early for no fault of their groups; flush what they finished first."""
+    def hand_back(self, attempts: Iterable[Attempt], *, process_id: str, progressed: bool = False) -> None:
+        """Give up executions that ended early for no fault of their groups; flush what they finished first.
+
+        Args:
+            attempts: The executions.
+            process_id: Who owns them; what somebody else owns is left alone.
+            progressed: Whether they recorded something: then the pause before the next one is the shortest again.
+        """
         named = as_attempts(attempts)
-        self._transactions.write(lambda connection: ownership.hand_back(connection, named, process_id=process_id))
+        self._transactions.write(
+            lambda connection: ownership.hand_back(connection, named, process_id=process_id, progressed=progressed)
+        )
 
     def sweep(self, queues: Iterable[str], *, lease_s: float, empty_queues: Iterable[str] = ()) -> int:
         """Unmark the groups of these queues whose owner or message is lost; returns how many."""
@@ -185,24 +196,19 @@ class Archive:
         """Where a run stands; `InputError` if there is no such run."""
         return self._transactions.read(lambda connection: reading.progress(connection, run_id))
 
-    def running(self, run_ids: Iterable[str]) -> set[str]:
-        """Those of the runs that are live."""
-        wanted = sorted(set(run_ids))
-        return self._transactions.read(lambda connection: lifecycle.live_runs(connection, wanted))
-
     def live_runs(self, queues: Iterable[str]) -> set[str]:
         """Live runs of these queues."""
         wanted = sorted(set(queues))
-        return self._transactions.read(lambda connection: lifecycle.live_runs_of(connection, wanted))
+        return self._transactions.read(lambda connection: lifecycle.live_runs(connection, wanted))
 
     def set_status(self, run_id: str, *, from_: RunStatus, to: RunStatus, reason: str | None = None) -> bool:
         """Move a run from one status to another; False if it is not in the first one.
 
         Raises:
-            ValueError: If a run is to go back to running: see `go_on`.
+            ValueError: If a run is to go back to running: its groups would be left as they are.
         """
         if to is RunStatus.RUNNING:
-            raise ValueError("a run goes back to running by go_on, which looks after its groups")
+            raise ValueError(f"a run does not go back from {from_} to running by its status alone")
         words = storable_or_none(reason)
         return self._transactions.write(
             lambda connection: lifecycle.set_status(connection, run_id, from_=from_, to=to, reason=words)
@@ -211,15 +217,6 @@ class Archive:
     def pause(self, run_id: str, reason: str) -> bool:
         """Pause a live run; False if it is not live."""
         return self.set_status(run_id, from_=RunStatus.RUNNING, to=RunStatus.PAUSED, reason=reason)
-
-    def go_on(self, run_id: str) -> bool:
-        """Make a paused run live again, or end it if its last record is there; False if it is not paused."""
-        return self._transactions.write(lambda connection: lifecycle.go_on(connection, run_id))
-
-    def move_run(self, run_id: str, queue: str) -> None:
-        """Publish the run's open groups in another queue from now on. Idempotent; a crash in between heals by it."""
-        self._transactions.write(lambda connection: lifecycle.move_queue(connection, run_id, queue))
-        self._transactions.write(lambda connection: lifecycle.move_groups(connection, run_id, queue))
 
     # Workers.
 

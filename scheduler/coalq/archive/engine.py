@@ -57,6 +57,11 @@ def parse_url(url: str) -> URL:
         # Not the URL itself: one that cannot be parsed may hold a password anywhere.
         raise InputError(f"COALQ_DATABASE_URL is not a database URL; {_ALLOWED}") from error
     if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
+        if "@" in (parsed.database or "") or "@" in (parsed.host or ""):
+            # A piece of the password was read as something else, and would be shown as such.
+            raise InputError(
+                "COALQ_DATABASE_URL: user and password must not hold @, /, ? or # as they are; write %40, %2F, %3F, %23"
+            )
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername not in {"sqlite", "sqlite+pysqlite"}:
         raise InputError(f"COALQ_DATABASE_URL: {shown_url(parsed)}: unsupported {parsed.drivername!r}; {_ALLOWED}")

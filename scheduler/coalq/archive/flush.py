@@ -4,6 +4,9 @@
 
 Every flush locks in this order and sorts within each step, so flushes wait for each other but never in a circle. The
 first write of a generation or a record stays; a crash before the commit leaves nothing, after it everything.
+
+A record is written beside the text it was made of, or not at all. Each generation row belongs to the one record that
+brought it: an executed one, or a failed one whose value could not be computed from its own text.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from coalq.archive import flush_statements
-from coalq.archive.reading import read_generations, read_outcomes
-from coalq.archive.rows import Draft, FlushResult, GroupKey, RecordKey
+from coalq.archive.reading import TOKENS, read_generations, read_records
+from coalq.archive.rows import Draft, FlushResult, GroupKey, RecordKey, StoredRecord
 from coalq.archive.storing import store_generations, store_records
 from coalq.generation import Generation
 from coalq.outcome import Outcome, RunStatus
@@ -65,7 +68,7 @@ class _LockedGroup:
 @dataclass(frozen=True, slots=True)
 class _StoredBatch:
     written: frozenset[RecordKey]
-    present: Mapping[RecordKey, Outcome]
+    present: Mapping[RecordKey, StoredRecord]
     conflicts: Mapping[str, Generation]
     missing: frozenset[RecordKey]
     dropped: frozenset[RecordKey]
@@ -92,33 +95,36 @@ def _store(
 ) -> _StoredBatch:
     """Steps 2 and 3: generations, then records of those drafts whose stored text is their own."""
     writable = [draft for draft in batch if draft.group in open_groups]
-    own = _own_generations(writable)
-    won: set[str] = set()
-    if own:
-        won = store_generations(connection, [own[key] for key in sorted(own)], process_id=process_id)
-    lost = [
-        draft
-        for draft in batch
-        if draft.outcome is Outcome.EXECUTED and not (draft.coalition_key in won and own[draft.coalition_key] is draft)
-    ]
-    conflicts = read_generations(connection, sorted({draft.coalition_key for draft in lost})) if lost else {}
-    lost_keys = {draft.key for draft in lost}
-    recordable = [draft for draft in writable if draft.key not in lost_keys]
+    kept = _store_texts(connection, writable, process_id=process_id)
+    lost = {draft.key for draft in batch if _brings_a_text(draft)} - kept
+    recordable = [draft for draft in writable if draft.key not in lost]
     written = store_records(connection, recordable) if recordable else set()
     unwritten = [draft for draft in batch if draft.key not in written]
-    present = read_outcomes(connection, [draft.key for draft in unwritten])
+    present = read_records(connection, [draft.key for draft in unwritten])
+    conflicts = read_generations(
+        connection, sorted({d.coalition_key for d in unwritten if d.key in lost or d.key in present})
+    )
     absent = [draft for draft in unwritten if draft.key not in present]
+    to_score_again = {draft.key for draft in absent if draft.key in lost and draft.coalition_key in conflicts}
+    dropped = {draft.key for draft in absent if draft.group not in open_groups}
     return _StoredBatch(
         written=frozenset(written),
         present=present,
         conflicts=conflicts,
-        missing=frozenset(
-            d.key
-            for d in absent
-            if d.group in open_groups and not (d.key in lost_keys and d.coalition_key in conflicts)
-        ),
-        dropped=frozenset(d.key for d in absent if d.group not in open_groups),
+        missing=frozenset({draft.key for draft in absent} - to_score_again - dropped),
+        dropped=frozenset(dropped),
     )
+
+
+def _store_texts(connection: Connection, drafts: Iterable[Draft], *, process_id: str) -> set[RecordKey]:
+    """Step 2: insert the generations; returns the drafts whose own text is the stored one."""
+    own = _own_generations(drafts)
+    if not own:
+        return set()
+    won = store_generations(connection, [own[key] for key in sorted(own)], process_id=process_id)
+    kept = [own[key] for key in sorted(won)]
+    _spend(connection, [draft for draft in kept if draft.outcome is Outcome.FAILED])
+    return {draft.key for draft in kept}
 
 
 def _own_generations(drafts: Iterable[Draft]) -> dict[str, Draft]:
@@ -132,6 +138,26 @@ def _own_generations(drafts: Iterable[Draft]) -> dict[str, Draft]:
         if draft.generation is not None:
             own.setdefault(draft.coalition_key, draft)
     return own
+
+
+def _brings_a_text(draft: Draft) -> bool:
+    return draft.outcome is Outcome.EXECUTED or draft.generation is not None
+
+
+def _spend(connection: Connection, failed: Iterable[Draft]) -> None:
+    """Add what the kept texts of failed drafts cost to their groups: it was paid, though nothing came of it."""
+    steps = [
+        {
+            "of_run": draft.run_id,
+            "of_number": draft.group_number,
+            "kv_cache_hits": int(bool(draft.generation.cached_tokens)),
+            **{name: getattr(draft.generation, name) for name in TOKENS},
+        }
+        for draft in failed
+        if draft.generation is not None
+    ]
+    if steps:
+        connection.execute(flush_statements.SPEND, steps)
 
 
 def _complete_groups(connection: Connection, expected: Mapping[GroupKey, int]) -> list[GroupKey]:

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, BindParameter, Integer, bindparam, case, func, select, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Integer,
+    bindparam,
+    case,
+    func,
+    select,
+    tuple_,
+    update,
+)
 
 from coalq.archive.clock import now
 from coalq.archive.lifecycle import final_status
-from coalq.archive.reading import counted
+from coalq.archive.reading import TOKENS, counted
 from coalq.archive.tables import generations, groups, records, runs
 from coalq.outcome import Outcome, RunStatus
 
 _KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+
+
+def _increased(column: Column[Any]) -> ColumnElement[int]:
+    """The column plus the parameter of its name; an unknown one adds nothing, and two unknown ones stay unknown."""
+    step: BindParameter[int] = bindparam(column.name, type_=BigInteger)
+    return func.coalesce(column + step, step, column)
+
 
 LOCK = (
     select(
@@ -49,15 +68,24 @@ COUNTERS = (
     .group_by(records.c.run_id, records.c.group_number)
 )
 
+SPENT = ("kv_cache_hits", *TOKENS)
+"""Columns of a group that say what generations cost: those of executed and of failed records."""
+
+_THE_GROUP = (groups.c.run_id == bindparam("of_run"), groups.c.group_number == bindparam("of_number"))
+
+# A failed record does not tell whether a text was generated for it: what that cost is added when it is written.
+SPEND = update(groups).where(*_THE_GROUP).values(**{name: _increased(groups.c[name]) for name in SPENT})
+
 FINISH = (
     update(groups)
-    .where(groups.c.run_id == bindparam("of_run"), groups.c.group_number == bindparam("of_number"))
+    .where(*_THE_GROUP)
     .values(
         finished_at=now(),
         owner=None,
         lease_until=None,
         starts=0,
-        **{name: bindparam(name, type_=BigInteger) for name in COUNTED},
+        **{name: bindparam(name, type_=BigInteger) for name in COUNTED if name not in SPENT},
+        **{name: _increased(groups.c[name]) for name in SPENT},
     )
 )
 

@@ -23,18 +23,25 @@ _DOUBLINGS = 6  # 1, 2, 4, ... 32 s, then the longest
 def start(connection: Connection, attempt: GroupAttempt, *, process_id: str, lease_s: float) -> StartedGroup | None:
     """Take ownership of a published group; None if this attempt is stale, taken, finished or its run not live.
 
-    One statement, so of doubled messages one wins. A crash right after it costs one lease.
+    One statement, so of doubled messages in two processes one wins. Idempotent: the owner of this very attempt is told
+    yes again and counts no further start, because a commit whose answer was lost is repeated. A crash right after it
+    costs one lease.
     """
+    is_mine = groups.c.owner == process_id
     started = connection.execute(
         update(groups)
         .where(
             is_attempt([attempt]),
             groups.c.published_at.is_not(None),
-            groups.c.owner.is_(None),
+            or_(groups.c.owner.is_(None), is_mine),
             groups.c.finished_at.is_(None),
             of_live_run(),
         )
-        .values(owner=process_id, lease_until=now() + lease_s, starts=groups.c.starts + 1)
+        .values(
+            owner=process_id,
+            lease_until=now() + lease_s,
+            starts=case((is_mine, groups.c.starts), else_=groups.c.starts + 1),
+        )
         .returning(groups.c.masks, groups.c.count, groups.c.prefix_hash, groups.c.starts)
     ).one_or_none()
     if started is None:
@@ -66,15 +73,16 @@ def renew(
     return {GroupAttempt(*row) for row in renewed}
 
 
-def hand_back(connection: Connection, attempts: Collection[GroupAttempt], *, process_id: str) -> None:
+def hand_back(connection: Connection, attempts: Collection[GroupAttempt], *, process_id: str, progressed: bool) -> None:
     """Give up executions that ended early for no fault of the group: it is published again, later each time.
 
-    The start is not counted. The pause grows from 1 to 60 s, so that a group nobody can run does not loop hot.
+    The start is not counted. The pause grows from 1 to 60 s, so that a group nobody can run does not loop hot; it
+    starts again at 1 s when the executions recorded something. Idempotent: afterwards nobody owns the groups.
     """
     if not attempts or not lock_groups(connection, *_held(attempts, process_id)):
         return
-    doubled_s = literal(1).bitwise_lshift(groups.c.hand_backs)
-    pause_s = case((groups.c.hand_backs < _DOUBLINGS, doubled_s), else_=_LONGEST_PAUSE_S)
+    in_vain: ColumnElement[int] = literal(0) if progressed else groups.c.hand_backs
+    pause_s = case((in_vain < _DOUBLINGS, literal(1).bitwise_lshift(in_vain)), else_=_LONGEST_PAUSE_S)
     connection.execute(
         update(groups)
         .where(*_held(attempts, process_id))
@@ -83,7 +91,7 @@ def hand_back(connection: Connection, attempts: Collection[GroupAttempt], *, pro
             lease_until=None,
             published_at=None,
             starts=case((groups.c.starts > 0, groups.c.starts - 1), else_=0),
-            hand_backs=groups.c.hand_backs + 1,
+            hand_backs=in_vain + 1,
             not_before=now() + pause_s,
         )
     )

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from coalq.archive.engine import is_postgres
-from coalq.archive.rows import RecordKey, RunProgress, RunRow
+from coalq.archive.rows import RecordKey, RunProgress, RunRow, StoredRecord
 from coalq.archive.tables import archive_identity, generations, groups, records, runs
 from coalq.attribution import UtilityRecord
 from coalq.errors import InputError
@@ -38,7 +38,8 @@ _GENERATION_COLUMNS = tuple(generations.c[name] for name in _GENERATION_FIELDS)
 _RUN_COLUMNS = tuple(runs.c[name] for name in RunRow.__dataclass_fields__)
 
 _COUNTERS = ("executed", "cache_hits", "deduplicated", "failed", "kv_cache_hits")
-_TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+"""What is summed over generations, by its name in `generations` and in `groups`."""
 
 
 def read_archive_id(connection: Connection) -> str:
@@ -65,16 +66,16 @@ def read_generations(connection: Connection, keys: Sequence[str]) -> dict[str, G
     return {row.coalition_key: _generation(row) for row in rows}
 
 
-def read_outcomes(connection: Connection, keys: Sequence[RecordKey]) -> dict[RecordKey, Outcome]:
-    """The outcomes of those records that exist."""
-    found: dict[RecordKey, Outcome] = {}
+def read_records(connection: Connection, keys: Sequence[RecordKey]) -> dict[RecordKey, StoredRecord]:
+    """Those of the records that exist."""
+    found: dict[RecordKey, StoredRecord] = {}
     for begin in range(0, len(keys), _CHUNK):
         wanted = list(keys[begin : begin + _CHUNK])
-        chosen = select(records.c.run_id, records.c.mask, records.c.sample, records.c.outcome).where(
-            tuple_(records.c.run_id, records.c.mask, records.c.sample).in_(wanted)
-        )
-        for run_id, mask, sample, outcome in connection.execute(chosen):
-            found[RecordKey(run_id, bytes(mask), sample)] = Outcome(outcome)
+        chosen = select(
+            records.c.run_id, records.c.mask, records.c.sample, records.c.outcome, records.c.utility, records.c.error
+        ).where(tuple_(records.c.run_id, records.c.mask, records.c.sample).in_(wanted))
+        for run_id, mask, sample, outcome, utility, error in connection.execute(chosen):
+            found[RecordKey(run_id, bytes(mask), sample)] = StoredRecord(Outcome(outcome), utility, error)
     return found
 
 
@@ -182,7 +183,7 @@ def utility_records(connection: Connection, run_id: str) -> list[UtilityRecord]:
 
 
 def progress(connection: Connection, run_id: str) -> RunProgress:
-    """Where a run stands. Finished groups are summed from their counters, open ones counted from their records.
+    """Where a run stands. Finished groups are summed from their counters, open ones counted from their records too.
 
     Raises:
         InputError: If there is no such run.
@@ -219,16 +220,17 @@ def counted() -> list[Label[Any]]:
         *(func.count().filter(records.c.outcome == value).label(name) for name, value in outcomes.items()),
         func.count().filter(generations.c.cached_tokens > 0).label("kv_cache_hits"),
         # PostgreSQL sums bigint to numeric.
-        *(cast(func.sum(generations.c[name]), BigInteger).label(name) for name in _TOKENS),
+        *(cast(func.sum(generations.c[name]), BigInteger).label(name) for name in TOKENS),
     ]
 
 
 def _totals(run_id: str) -> Select[Any]:
-    """One statement, so that a group that finishes meanwhile is counted on one side."""
-    names = (*_COUNTERS, *_TOKENS)
-    finished = select(*(groups.c[name] for name in names)).where(
-        groups.c.run_id == run_id, groups.c.finished_at.is_not(None)
-    )
+    """One statement, so that a group that finishes meanwhile is counted on one side.
+
+    Until a group finishes, its own columns hold nothing but what generations of failed records cost.
+    """
+    names = (*_COUNTERS, *TOKENS)
+    written = select(*(groups.c[name] for name in names)).where(groups.c.run_id == run_id)
     opened = (
         select(*counted())
         .select_from(groups)
@@ -239,7 +241,7 @@ def _totals(run_id: str) -> Select[Any]:
         )
         .where(groups.c.run_id == run_id, groups.c.finished_at.is_(None))
     )
-    parts = union_all(finished, opened).subquery()
+    parts = union_all(written, opened).subquery()
     return select(*(func.sum(parts.c[name]).label(name) for name in names))
 
 

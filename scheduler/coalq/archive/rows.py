@@ -151,7 +151,9 @@ class Draft:
     Attributes:
         mask: Packed.
         utility: None exactly when the outcome is `failed`.
-        generation: The text this process generated: with `executed`, and with `failed` if only its value failed.
+        generation: The text this process generated: with `executed`, and with `failed` if only its value failed. Either
+            becomes a record only if this text is the one that is stored: so generation rows are the executed records
+            and those failed ones whose own text was kept.
     """
 
     run_id: str
@@ -177,6 +179,20 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """What a record in the archive says.
+
+    Attributes:
+        utility: None exactly when the outcome is `failed`.
+        error: Why it failed; None otherwise.
+    """
+
+    outcome: Outcome
+    utility: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FlushResult:
     """What became of the drafts of one flush, told after its commit.
 
@@ -184,19 +200,19 @@ class FlushResult:
 
     Attributes:
         written: Records that this flush inserted.
-        present: Records that were there before, with their outcome; they stay as they are.
-        conflicts: Coalition keys of `executed` drafts whose generation was stored before, with the stored generation.
-            A draft of such a key that is in no set got no record: compute its utility again from this generation
-            and flush it as `deduplicated`.
+        present: Records that were there before, as they are; they stay so.
+        conflicts: By coalition key, the stored generation, for drafts that brought another one later and for records
+            that are present. A draft of such a key that is in no set got no record: compute its utility again from
+            this generation and flush it as `deduplicated`, or as `failed` without a generation if that has none.
         missing: Records that were not written because their generation is not archived, though known elsewhere: flush
-            them again as `executed`, with it.
+            them again with it, as `executed`, or as `failed` if its value cannot be computed.
         dropped: Records that were not written because their group is finished or gone.
         finished: Groups of the drafts and of `checked_groups` that are finished now, by this flush or before.
         ended: Runs that this flush ended, with their final status.
     """
 
     written: frozenset[RecordKey]
-    present: Mapping[RecordKey, Outcome]
+    present: Mapping[RecordKey, StoredRecord]
     conflicts: Mapping[str, Generation]
     missing: frozenset[RecordKey]
     dropped: frozenset[RecordKey]
@@ -206,12 +222,12 @@ class FlushResult:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Where a run stands: records by outcome, groups by state, tokens of executed generations.
+    """Where a run stands: records by outcome, groups by state, tokens of all generations that were made for it.
 
     Attributes:
         total: Records of the whole plan; None until group 0 is planned.
         done: Records there are.
-        kv_cache_hits: Executed generations for which the endpoint reported cached prompt tokens.
+        kv_cache_hits: Those generations for which the endpoint reported cached prompt tokens.
         groups_waiting: Planned, not finished, executed by nobody.
         prompt_tokens: None when no endpoint reported any; likewise the other three.
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 
 from coalq.archive.engine import is_postgres, open_engine, parse_url, shown_url
@@ -37,6 +38,10 @@ def upgrade(url: str) -> None:
             if revision == SCHEMA_REVISION:
                 return
             _refuse_newer(engine, revision)
+            if revision is not None and revision not in _known_revisions(connection):
+                raise ServerError(
+                    f"the database {shown_url(engine.url)} has the schema {revision}, which this coalq does not know"
+                )
             command.upgrade(_alembic_config(connection), SCHEMA_REVISION)
     finally:
         engine.dispose()
@@ -67,6 +72,11 @@ def check_schema(engine: Engine) -> None:
     raise ServerError(
         f"the database {shown_url(engine.url)} {state}, {SCHEMA_REVISION} is needed: run `coalq db upgrade`"
     )
+
+
+def _known_revisions(connection: Connection) -> set[str]:
+    scripts = ScriptDirectory.from_config(_alembic_config(connection))
+    return {script.revision for script in scripts.walk_revisions()}
 
 
 def _refuse_newer(engine: Engine, revision: str | None) -> None:

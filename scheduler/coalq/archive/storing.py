@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, text
 
 from coalq.archive.clock import now
 from coalq.archive.engine import is_postgres
-from coalq.archive.reading import read_outcomes
+from coalq.archive.reading import read_records
 from coalq.archive.rows import Draft, RecordKey
 from coalq.archive.tables import generations, records
 from coalq.outcome import Outcome
@@ -65,7 +65,7 @@ _RECORDS_SQL = text(
 
 
 def store_generations(connection: Connection, drafts: Sequence[Draft], *, process_id: str) -> set[str]:
-    """Insert the generations of executed drafts, sorted by key; returns the keys that were not there before.
+    """Insert the generations that drafts bring, sorted by key; returns the keys that were not there before.
 
     A draft whose record is there already adds no generation: each generation row belongs to the record that made it.
 
@@ -78,7 +78,7 @@ def store_generations(connection: Connection, drafts: Sequence[Draft], *, proces
     if is_postgres(connection):
         parameters = {"rows": _as_json(rows), "worker": process_id}
         return set(connection.execute(_GENERATIONS_SQL, parameters).scalars())
-    present = read_outcomes(connection, [draft.key for draft in drafts])
+    present = read_records(connection, [draft.key for draft in drafts])
     known = _known_keys(connection, [draft.coalition_key for draft in drafts])
     fresh = [
         {name: value for name, value in row.items() if name not in {"run_id", "mask", "sample"}}
@@ -103,7 +103,7 @@ def store_records(connection: Connection, drafts: Sequence[Draft]) -> set[Record
     if is_postgres(connection):
         written = connection.execute(_RECORDS_SQL, {"rows": _as_json(rows)})
         return {RecordKey(run_id, bytes(mask), sample) for run_id, mask, sample in written}
-    present = read_outcomes(connection, [draft.key for draft in drafts])
+    present = read_records(connection, [draft.key for draft in drafts])
     known = _known_keys(connection, [d.coalition_key for d in drafts if d.outcome is not Outcome.FAILED])
     fresh = [
         (draft.key, row)
@@ -127,7 +127,7 @@ def _as_json(rows: Sequence[dict[str, Any]]) -> str:
 def _generation_row(draft: Draft) -> dict[str, Any]:
     generation = draft.generation
     if generation is None:
-        raise ValueError(f"draft of {draft.coalition_key} is executed but has no generation")
+        raise ValueError(f"draft of {draft.coalition_key} has no generation")
     return {
         "run_id": draft.run_id,
         "mask": draft.mask,

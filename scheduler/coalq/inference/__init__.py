@@ -7,6 +7,7 @@ from coalq.inference.memory import CoalitionDedupRegistry, HotResultStore, RunAr
 from coalq.inference.ports import DedupRegistry, GenerateFn, RecordArchive, ResultStore
 from coalq.inference.progress import CoalitionProgress, NullCoalitionProgress
 from coalq.inference.scheduler import InferenceScheduler
+from coalq.inference.scoring import score
 
 __all__ = [
     "Claim",
@@ -29,4 +30,5 @@ __all__ = [
     "Utility",
     "Won",
     "describe_error",
+    "score",
 ]

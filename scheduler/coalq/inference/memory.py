@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 
 from coalq.claim import Claim, Held, Stored, Won
 from coalq.errors import BaseUnknownError
 from coalq.generation import Generation
-from coalq.inference.jobs import CoalitionRecord, CoalitionRecordDraft, describe_error
+from coalq.inference.jobs import CoalitionRecord, CoalitionRecordDraft
+from coalq.inference.scoring import score
 from coalq.masks import unpack_mask
-from coalq.outcome import Outcome
 
 
 class HotResultStore:
@@ -18,13 +17,19 @@ class HotResultStore:
 
     Args:
         maxsize: How many are kept; None keeps all, 0 none.
+        max_characters: How long their texts and reasonings together may be, in characters; None sets no limit. One
+            that is longer by itself is not kept.
     """
 
-    def __init__(self, maxsize: int | None = 128) -> None:
+    def __init__(self, maxsize: int | None = 128, *, max_characters: int | None = None) -> None:
         if maxsize is not None and maxsize < 0:
             raise ValueError(f"maxsize must not be negative: {maxsize}")
+        if max_characters is not None and max_characters < 0:
+            raise ValueError(f"max_characters must not be negative: {max_characters}")
         self._maxsize = maxsize
+        self._max_characters = max_characters
         self._generations: OrderedDict[str, Generation] = OrderedDict()
+        self._characters = 0
 
     def get(self, coalition_key: str) -> Generation | None:
         """The generation of a key, which becomes the most recent one; None if it is not here."""
@@ -34,14 +39,28 @@ class HotResultStore:
         return generation
 
     def put(self, coalition_key: str, generation: Generation) -> None:
-        """Keep a generation as the most recent one and let go of the oldest beyond `maxsize`."""
+        """Keep a generation as the most recent one and let go of the oldest beyond the limits."""
+        known = self._generations.pop(coalition_key, None)
+        if known is not None:
+            self._characters -= _length(known)
+        if self._max_characters is not None and _length(generation) > self._max_characters:
+            return
         self._generations[coalition_key] = generation
-        self._generations.move_to_end(coalition_key)
-        if self._maxsize is not None and len(self._generations) > self._maxsize:
-            self._generations.popitem(last=False)
+        self._characters += _length(generation)
+        while self._is_over_limits():
+            _, oldest = self._generations.popitem(last=False)
+            self._characters -= _length(oldest)
+
+    def _is_over_limits(self) -> bool:
+        too_many = self._maxsize is not None and len(self._generations) > self._maxsize
+        return too_many or (self._max_characters is not None and self._characters > self._max_characters)
 
     def __len__(self) -> int:
         return len(self._generations)
+
+
+def _length(generation: Generation) -> int:
+    return len(generation.text) + len(generation.reasoning or "")
 
 
 class CoalitionDedupRegistry:
@@ -93,7 +112,7 @@ class RunArchive:
         measured against a base generation that is not there yet is computed when the records are read.
         """
         try:
-            record = _score(draft)
+            record = score(draft)
         except BaseUnknownError:
             record = CoalitionRecord.of(draft.job, draft.outcome, generation=draft.generation)
             self._unscored[len(self._records)] = draft
@@ -109,7 +128,7 @@ class RunArchive:
         """Records in the order they came in, from number `start` on."""
         for number, draft in list(self._unscored.items()):
             try:
-                self._records[number] = _score(draft)
+                self._records[number] = score(draft)
             except BaseUnknownError:
                 continue
             del self._unscored[number]
@@ -117,18 +136,3 @@ class RunArchive:
 
     def __len__(self) -> int:
         return len(self._records)
-
-
-def _score(draft: CoalitionRecordDraft) -> CoalitionRecord:
-    job, generation = draft.job, draft.generation
-    if generation is None or job.utility is None:
-        return CoalitionRecord.of(job, draft.outcome, generation=generation, error=draft.error)
-    try:
-        utility = float(job.utility(generation))
-    except BaseUnknownError:
-        raise
-    except Exception as error:  # noqa: BLE001 - any fault of a user's value function is that job's failure
-        return CoalitionRecord.of(job, Outcome.FAILED, error=describe_error(error))
-    if not math.isfinite(utility):
-        return CoalitionRecord.of(job, Outcome.FAILED, error=f"the utility is not a finite number: {utility}")
-    return CoalitionRecord.of(job, draft.outcome, generation=generation, utility=utility)
