@@ -23,12 +23,10 @@ WORKER = [sys.executable, "-m", "celery", "-A", "coalq_workers", "worker", "--wi
 class Worker:
     """One Celery worker process; its output goes to a file that a failing test shows."""
 
-    def __init__(self, environment: Mapping[str, str], *, log: Path, name: str) -> None:
+    def __init__(self, environment: Mapping[str, str], *, log: Path) -> None:
         self.log = log
         with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [*WORKER, "--hostname", f"{name}@%h"], env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
+            self.process = subprocess.Popen(WORKER, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
     def kill(self) -> None:
         """SIGKILL: nothing is tidied up."""
@@ -90,10 +88,8 @@ class Cluster:
     def start_worker(self, *models: str, **changes: str) -> Worker:
         """Start a worker and wait until it serves its models."""
         before = {row.process_id for model in models for row in self.archive.live_workers(model)}
-        name = f"w{len(self._workers)}"
-        worker = Worker(
-            self.environment(MODELS=" ".join(models), **changes), log=self._folder / f"{name}.log", name=name
-        )
+        log = self._folder / f"w{len(self._workers)}.log"
+        worker = Worker(self.environment(MODELS=" ".join(models), **changes), log=log)
         self._workers.append(worker)
         self._wait_until_serving(worker, models[0], before)
         return worker

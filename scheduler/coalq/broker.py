@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu.exceptions import KombuError
 
 from coalq.errors import TransientError
 from coalq.settings import Settings
@@ -24,7 +24,7 @@ BROKER_KEY_PREFIX = "coalq.broker."
 
 SEND_PATIENCE_S = 3
 
-_SENDING_FAULTS = (OperationalError, ConnectionError, TimeoutError, OSError)
+_SENDING_FAULTS = (KombuError, ConnectionError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True, slots=True)

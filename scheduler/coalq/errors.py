@@ -8,7 +8,7 @@ CoalqError
 ├── TransientError      try again later; retried where it happens
 ├── BaseUnknownError    a utility was asked before the base generation it is measured against is there: score later
 ├── HandBack            nothing is recorded: the group goes back to the queue and runs again elsewhere or later
-│   └── LeaseLost       another process owns the group now; start nothing new
+│   └── LeaseLost       this group is halted (lease lost, run paused, process stopping); other groups go on
 └── RunFailedError      a run ended without an attribution: exit code 3
 """
 
@@ -41,18 +41,18 @@ class TransientError(CoalqError):
     Args:
         message: What happened, with the endpoint's own words.
         retry_after_s: Seconds the endpoint asked to wait, if it did.
-        is_server_fault: Whether the server answered that it failed on this very request (HTTP 500).
+        may_be_prompt: Whether the fault may be this very prompt's (HTTP 500, no answer in time, an unreadable one).
     """
 
     def __init__(
         self,
         message: str,
         retry_after_s: float | None = None,
-        is_server_fault: bool = False,  # noqa: FBT001, FBT002 - positional, so that it pickles
+        may_be_prompt: bool = False,  # noqa: FBT001, FBT002 - positional, so that it pickles
     ) -> None:
-        super().__init__(message, retry_after_s, is_server_fault)
+        super().__init__(message, retry_after_s, may_be_prompt)
         self.retry_after_s = retry_after_s
-        self.is_server_fault = is_server_fault
+        self.may_be_prompt = may_be_prompt
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -67,7 +67,7 @@ class HandBack(CoalqError):  # noqa: N818 - an instruction to the loop, not a fa
 
 
 class LeaseLost(HandBack):
-    """This process no longer owns the group: another one may be running it."""
+    """The job's group is no longer this process's to run; equal jobs of other groups go on."""
 
 
 class RunFailedError(CoalqError):

@@ -22,6 +22,7 @@ class Publisher:
     def __init__(self, archive: Archive, sender: GroupSender) -> None:
         self._archive = archive
         self._sender = sender
+        self._told: set[str] = set()
 
     def drive(self, queue: str) -> bool:
         """Plan, then publish; True if anything was done. See the two methods."""
@@ -36,7 +37,9 @@ class Publisher:
                 changed = self._archive.advance(run_id) or changed
             except (InputError, ValueError) as error:
                 # Made by a newer version, most likely: one that understands it plans it, and the others go on.
-                logger.warning("run %s cannot be planned here: %s", run_id, error)
+                if run_id not in self._told:
+                    self._told.add(run_id)
+                    logger.warning("run %s cannot be planned here: %s", run_id, error)
         return changed
 
     def publish(self, queue: str) -> int:

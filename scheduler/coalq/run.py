@@ -76,22 +76,39 @@ class Run:
             on_progress: Called several times a second with the counters.
             on_unserved: Called once with the model's name when no worker has served it for ten seconds.
 
+        An archive or a broker that is away is waited for.
+
         Returns:
             The status at the end, or `running` when the time ran out.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         watch = _UnservedWatch(self._archive, self._archive.run(self.id).model, on_unserved)
         while True:
-            progress = self.progress()
+            progress = self._progress_or_none()
+            if progress is None:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return RunStatus.RUNNING
+                continue
             if on_progress is not None:
                 on_progress(progress)
             if progress.status is not RunStatus.RUNNING:
                 return progress.status
             if deadline is not None and time.monotonic() >= deadline:
                 return progress.status
-            watch.look(progress)
-            self.drive()
+            try:
+                watch.look(progress)
+                self.drive()
+            except TransientError as error:
+                logger.warning("run %s: %s; waiting goes on", self.id, error)
             time.sleep(_POLL_S)
+
+    def _progress_or_none(self) -> RunProgress | None:
+        """The counters, or None while the archive is away: the workers go on, and so does the waiting."""
+        try:
+            return self.progress()
+        except TransientError as error:
+            logger.warning("run %s: %s; waiting goes on", self.id, error)
+            return None
 
     def attribution(self) -> Attribution:
         """The values of all players, computed from the archive.

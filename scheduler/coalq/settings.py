@@ -45,7 +45,7 @@ class Settings(BaseModel):
         toy_latency_ms: Latency of the toy backend's generations, milliseconds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     redis_url: str | None = None
     database_url: str | None = None

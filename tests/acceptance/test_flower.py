@@ -65,7 +65,8 @@ def test_flower_shows_workers_and_groups_with_readable_arguments(
         running_flower(cluster, tmp_path / "flower.log") as url,
     ):
         cluster.start_worker(MODEL)
-        wait_until(lambda: bool(get(f"{url}/api/workers?refresh=1")[1]), "Flower knows the worker")
+        cluster.start_worker(MODEL)
+        wait_until(lambda: len(get(f"{url}/api/workers?refresh=1")[1]) == 2, "Flower knows both workers")
         with cluster.producer() as producer:
             run = producer.submit("p0 p1 p2 p3", game(MODEL, group_size=8))
             assert run.wait(timeout=50) is RunStatus.COMPLETE
@@ -84,7 +85,7 @@ def test_flower_shows_workers_and_groups_with_readable_arguments(
         results = {task["result"] for task in shown.values()}
         assert "'executed=2 cache_hits=0 deduplicated=0 failed=0'" in results
         assert all(task["name"] == "coalq.evaluate_group" for task in shown.values())
-        assert next(iter(get(f"{url}/api/workers")[1])).startswith("w0@")
+        assert all(name.startswith("coalq-") for name in get(f"{url}/api/workers")[1])
 
 
 @pytest.mark.timeout(120)

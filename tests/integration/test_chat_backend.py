@@ -10,10 +10,10 @@ from aiohttp import web
 
 from chat_endpoint import ChatEndpoint, completion
 from coalq.conversation import ConversationSnapshot
+from coalq.endpoint_url import api_root, without_credentials
 from coalq.errors import InputError, PermanentError, TransientError
 from coalq.generation import Generation, GenerationConfig
 from coalq_workers.backends import ChatBackend
-from coalq_workers.backends.chat import api_root
 from servers import free_port
 
 PROMPT = ConversationSnapshot.from_prompt("Within how many days?")
@@ -64,6 +64,17 @@ async def test_a_rejection_raises_with_the_endpoints_words() -> None:
     async with ChatEndpoint(reject) as endpoint:
         with pytest.raises(PermanentError, match="HTTP 400: maximum context length is 8"):
             await ask(endpoint.url)
+
+
+async def test_a_key_that_the_endpoint_repeats_is_not_passed_on() -> None:
+    async def refuse(_: dict[str, Any]) -> web.Response:
+        return web.json_response({"error": {"message": "Incorrect API key provided: sk-hush"}}, status=401)
+
+    async with ChatEndpoint(refuse) as endpoint:
+        with pytest.raises(TransientError, match=r"key provided: \*\*\*"):
+            await ask(endpoint.url, api_key="sk-hush\n")
+
+    assert endpoint.authorizations == ["Bearer sk-hush"]
 
 
 async def test_a_full_endpoint_says_how_long_to_wait() -> None:
@@ -145,7 +156,29 @@ def test_a_bare_host_gets_the_usual_path(given: str, root: str) -> None:
     assert api_root(given) == root
 
 
-@pytest.mark.parametrize("url", ["h:1", "ftp://h", "http://", ""])
+async def test_a_login_in_the_url_and_a_key_cannot_both_be_sent() -> None:
+    with pytest.raises(InputError, match="COALQ_BASE_URL holds a login") as caught:
+        ChatBackend("http://user:secret@h:1/v1", api_key="sk-1")
+
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["h:1", "ftp://h", "http://", "", "http://h:99999/v1", "http://h:port/v1", "http://h/v1 "]
+)
 def test_a_base_url_that_is_none_is_named(url: str) -> None:
     with pytest.raises(InputError, match="COALQ_BASE_URL"):
         api_root(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:hush@h:1/v1", "http://h:1/v1"),
+        ("http://user:hu@sh@h/v1", "http://h/v1"),
+        ("user:hush@h", "h"),
+        ("http://h/v1", "http://h/v1"),
+    ],
+)
+def test_a_login_in_the_url_is_never_shown(url: str, shown: str) -> None:
+    assert without_credentials(url) == shown

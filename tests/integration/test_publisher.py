@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -12,7 +13,7 @@ from coalq.broker import CeleryGroupSender, OutgoingGroup, make_sending_app
 from coalq.errors import TransientError
 from coalq.publisher import Publisher
 from coalq.settings import Settings
-from servers import free_port
+from servers import ValkeyServer, free_port
 
 
 class Broker:
@@ -76,6 +77,26 @@ def test_a_run_nobody_here_can_plan_holds_up_no_other(archive: Archive) -> None:
     Publisher(archive, broker).drive("queue")
 
     assert [group.message.run_id for group in broker.sent] == [run.run_id]
+
+
+def test_a_connection_that_died_since_the_last_send_loses_no_group(archive: Archive) -> None:
+    with ValkeyServer() as valkey:
+        sender = CeleryGroupSender(make_sending_app(Settings(redis_url=valkey.url)))
+        try:
+            publisher = Publisher(archive, sender)
+            ArchiveRun.create(archive)
+            publisher.drive("queue")
+            valkey.kill()
+            valkey.start()
+            ArchiveRun.create(archive)
+
+            for _ in range(5):
+                with suppress(TransientError):
+                    publisher.drive("queue")
+
+            assert sender.ready_counts(["queue"]) == {"queue": 1}
+        finally:
+            sender.close()
 
 
 @pytest.mark.timeout(120)

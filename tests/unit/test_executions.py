@@ -82,6 +82,16 @@ def test_a_group_that_began_after_the_live_runs_were_read_goes_on() -> None:
     assert not began_later.halted()
 
 
+def test_a_group_that_begins_while_the_process_stops_starts_nothing() -> None:
+    executions = Executions(lease_s=60, clock=Clock())
+    executions.halt_all("the worker is stopping")
+
+    late = executions.begin(ONE, granted_at=100)
+
+    assert late.halted()
+    assert late.halt.reason == "the worker is stopping"
+
+
 def test_an_ended_execution_is_renewed_no_more() -> None:
     executions = Executions(lease_s=60, clock=Clock())
     execution = executions.begin(ONE, granted_at=100)

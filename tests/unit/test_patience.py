@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from coalq.errors import CoalqError, HandBack, PermanentError, TransientError
+from coalq.errors import CoalqError, HandBack, LeaseLost, PermanentError, TransientError
 from coalq.generation import Generation
 from coalq_workers import patience as patience_module
 from coalq_workers.halt import Halt
-from coalq_workers.patience import EndpointHealth, Patience, ask_patiently
+from coalq_workers.patience import EndpointHealth, ModelHealth, Patience, ask_patiently
 
 DOWN = TransientError("http://e: connection refused")
-BROKEN = TransientError("http://e: HTTP 500: boom", None, True)
+BROKEN = TransientError("http://e: HTTP 500: boom", may_be_prompt=True)
 ANSWER = Generation("yes")
 
 
@@ -111,7 +111,7 @@ async def test_the_same_server_fault_again_is_the_prompts_when_others_succeed_me
     clock = Clock()
     health = EndpointHealth(clock)
 
-    with pytest.raises(PermanentError, match="3 times, while other prompts succeed"):
+    with pytest.raises(PermanentError, match="5 times, while other prompts succeed"):
         await ask_patiently(
             Endpoint(clock, *[BROKEN] * 10, between=health.succeeded), health=health, patience=LATER, halt=Halt()
         )
@@ -124,7 +124,7 @@ async def test_an_order_to_halt_ends_the_waiting_and_hands_back() -> None:
     def give() -> None:
         halt.give("the worker is stopping")
 
-    with pytest.raises(HandBack, match="the worker is stopping"):
+    with pytest.raises(LeaseLost, match="the worker is stopping"):
         await ask_patiently(
             Endpoint(clock, DOWN, ANSWER, between=give), health=EndpointHealth(clock), patience=LATER, halt=halt
         )
@@ -144,3 +144,79 @@ async def test_what_the_endpoint_asks_to_wait_is_waited(monkeypatch: pytest.Monk
     assert not done
     with pytest.raises(HandBack):
         await asking
+
+
+async def test_different_faults_of_a_prompt_are_not_held_against_it() -> None:
+    clock = Clock()
+    health = EndpointHealth(clock)
+    faults = [TransientError(f"HTTP 500: request {number} failed", may_be_prompt=True) for number in range(10)]
+
+    generation = await ask_patiently(
+        Endpoint(clock, *faults, ANSWER, between=health.succeeded), health=health, patience=LATER, halt=Halt()
+    )
+
+    assert generation is ANSWER
+
+
+async def test_a_full_endpoint_never_fails_a_prompt_but_its_group_makes_room_for_others() -> None:
+    clock = Clock()
+    health = EndpointHealth(clock)
+    full = TransientError("HTTP 429: slow down")
+
+    with pytest.raises(HandBack, match="while others succeed"):
+        await ask_patiently(
+            Endpoint(clock, *[full] * 2000, between=health.succeeded), health=health, patience=LATER, halt=Halt()
+        )
+
+    assert clock.now == patience_module.PROMPT_HAND_BACK_AFTER_S
+
+
+async def test_an_endpoint_that_is_down_halts_the_whole_group_so_that_nobody_asks_for_the_rest() -> None:
+    clock = Clock()
+    halt = Halt()
+
+    with pytest.raises(HandBack):
+        await ask_patiently(Endpoint(clock, *[DOWN] * 40), health=EndpointHealth(clock), patience=LATER, halt=halt)
+
+    assert halt()
+    assert "endpoint down" in (halt.reason or "")
+
+
+async def test_a_fault_of_hours_ago_is_not_held_against_the_endpoint() -> None:
+    clock = Clock()
+    health = EndpointHealth(clock)
+    halt = Halt()
+    halt.give("stopping")
+    with pytest.raises(LeaseLost):
+        await ask_patiently(Endpoint(clock, DOWN), health=health, patience=LATER, halt=halt)
+    clock.now += 7200
+
+    generation = await ask_patiently(Endpoint(clock, DOWN, ANSWER), health=health, patience=LATER, halt=Halt())
+
+    assert generation is ANSWER
+
+
+async def test_one_model_that_the_endpoint_lacks_does_not_spoil_the_health_of_another() -> None:
+    clock = Clock()
+    health = ModelHealth(clock)
+    health.of("there").succeeded()
+
+    with pytest.raises(PermanentError, match="no such model"):
+        await ask_patiently(
+            Endpoint(clock, *[TransientError("HTTP 404: no such model")] * 9),
+            health=health.of("lacking"),
+            patience=FIRST,
+            halt=Halt(),
+        )
+
+    assert health.last_error == "HTTP 404: no such model"
+
+
+def test_the_delay_grows_to_a_bound_however_many_faults_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    attempts = patience_module._Attempts(EndpointHealth(Clock()), LATER)
+    for _ in range(2000):
+        attempts._faults += 1
+
+    assert attempts.delay_s(None) <= 30
+    assert attempts.delay_s(86400.0) == 60

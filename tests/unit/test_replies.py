@@ -64,6 +64,37 @@ def test_a_nul_character_is_replaced_as_no_database_stores_it() -> None:
     assert generation.text == "a\ufffdb"
 
 
+@pytest.mark.parametrize(
+    ("content", "reasoning", "text"),
+    [
+        ("<think>99 thoughts</think>\n7", "99 thoughts", "7"),
+        ("\n<think>\n</think>\n\nyes", None, "yes"),
+        ("<think>cut off in the mid", "cut off in the mid", ""),
+        ("no <think>x</think> at the start", None, "no <think>x</think> at the start"),
+    ],
+)
+def test_leading_reasoning_is_kept_apart_and_never_scored(content: str, reasoning: str | None, text: str) -> None:
+    generation = parse_chat_reply(choice(message={"content": content}), endpoint="e", elapsed_ms=0)
+
+    assert (generation.reasoning, generation.text) == (reasoning, text)
+
+
+def test_an_answer_that_ends_inside_its_reasoning_is_none() -> None:
+    with pytest.raises(PermanentError, match="truncated_reasoning"):
+        parse_chat_reply(
+            choice(finish_reason="length", message={"content": "<think>let me"}), endpoint="e", elapsed_ms=0
+        )
+
+
+def test_fields_of_a_wrong_kind_are_unknown() -> None:
+    raw = orjson.loads(choice(finish_reason={"why": "stop"})) | {"usage": {"prompt_tokens": 2**63 - 1}}
+
+    generation = parse_chat_reply(orjson.dumps(raw), endpoint="e", elapsed_ms=0)
+
+    assert generation.finish_reason is None
+    assert generation.prompt_tokens is None
+
+
 def test_half_a_surrogate_pair_is_replaced_like_nul() -> None:
     raw = choice(message={"content": "cut X"}).replace(b"X", b"\\ud83d")
 
@@ -76,7 +107,7 @@ def test_faults_of_the_endpoint_may_pass(status: int) -> None:
 
     assert isinstance(error, TransientError)
     assert error.retry_after_s == 7
-    assert error.is_server_fault is (status == 500)
+    assert error.may_be_prompt is (status == 500)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -109,5 +140,7 @@ def test_retry_after_is_read_as_seconds_and_as_a_date() -> None:
     assert retry_after_s("3") == 3
     assert retry_after_s("Thu, 01 Jan 2026 12:01:00 GMT", now=now) == 60
     assert retry_after_s("Thu, 01 Jan 2026 11:00:00 GMT", now=now) == 0
+    assert retry_after_s("Thu, 01 Jan 2026 12:01:00 -0000", now=now) == 60
     assert retry_after_s("soon") is None
+    assert retry_after_s("inf") is None
     assert retry_after_s(None) is None

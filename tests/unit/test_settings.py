@@ -24,6 +24,12 @@ def test_a_password_is_never_shown(url: str, shown: str) -> None:
     assert mask_password(url) == shown
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "soon"])
+def test_a_time_that_is_none_is_refused_by_name(value: str) -> None:
+    with pytest.raises(InputError, match="COALQ_LEASE_S"):
+        Settings.load({"COALQ_LEASE_S": value})
+
+
 @pytest.mark.parametrize(
     ("text", "models"),
     [

@@ -38,6 +38,7 @@ class Executions:
         self._lease_s = lease_s
         self._clock = clock
         self._by_attempt: dict[GroupAttempt, Execution] = {}
+        self._stopping: str | None = None
 
     def now(self) -> float:
         """The clock of leases, monotonic seconds; taken *before* the statement that grants one."""
@@ -47,6 +48,8 @@ class Executions:
         """Register a group whose ownership was granted by a statement sent at `granted_at`."""
         execution = Execution(attempt, expires_at=granted_at + self._lease_s, clock=self._clock)
         self._by_attempt[attempt] = execution
+        if self._stopping is not None:
+            execution.halt.give(self._stopping)
         return execution
 
     def end(self, execution: Execution) -> None:
@@ -78,9 +81,14 @@ class Executions:
                 execution.halt.give("the run is no longer running")
 
     def halt_all(self, reason: str) -> None:
-        """Halt everything: the process is stopping."""
+        """Halt everything, and whatever begins later: the process is stopping."""
+        self._stopping = reason
         for execution in self._by_attempt.values():
             execution.halt.give(reason)
+
+    def __contains__(self, attempt: GroupAttempt) -> bool:
+        """Whether this very attempt is being executed here."""
+        return attempt in self._by_attempt
 
     def __len__(self) -> int:
         return len(self._by_attempt)

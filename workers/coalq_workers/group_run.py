@@ -18,7 +18,7 @@ from coalq.run_jobs import RunContext, Sampled
 from coalq_workers.backends import Backend
 from coalq_workers.executions import Execution
 from coalq_workers.jobs import GroupJob, group_jobs, unrecorded
-from coalq_workers.patience import EndpointHealth, Patience, ask_patiently
+from coalq_workers.patience import ModelHealth, Patience, ask_patiently
 from coalq_workers.work_threads import WorkThreads
 from coalq_workers.writer import RecordWriter
 
@@ -56,7 +56,7 @@ class GroupRunner:
         threads: WorkThreads,
         *,
         backend: Backend,
-        health: EndpointHealth,
+        health: ModelHealth,
         scheduler: InferenceScheduler,
         store: HotResultStore,
         writer: RecordWriter,
@@ -120,12 +120,13 @@ class GroupRunner:
         await self._read_known(jobs)
         patience = Patience(is_first_group=group.group_number == 0, endpoint_wait_s=self._endpoint_wait_s)
         manifest = context.manifest
+        health = self._health.of(manifest.model)
 
         async def generate(snapshot: ConversationSnapshot) -> Generation:
             async def ask() -> Generation:
                 return await self._backend.generate(snapshot, model=manifest.model, generation=manifest.generation)
 
-            return await ask_patiently(ask, health=self._health, patience=patience, halt=execution.halt)
+            return await ask_patiently(ask, health=health, patience=patience, halt=execution.halt)
 
         return await self._scheduler.run_iter(jobs, generate, total=len(jobs), halted=execution.halted)
 

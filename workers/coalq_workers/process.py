@@ -11,19 +11,19 @@ import logging
 import os
 import platform
 import signal
-import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Self
 
 from redis.asyncio import Redis
 
-from coalq.archive import Archive, GroupAttempt, StartedGroup, WorkerRow
+from coalq.archive import Archive, GroupAttempt, WorkerRow
 from coalq.broker import CeleryGroupSender, make_sending_app
 from coalq.claims import RedisClaims, SharedClaims, open_redis
 from coalq.connections import check_broker, open_archive
-from coalq.errors import HandBack, TransientError
+from coalq.errors import TransientError
 from coalq.generation import Generation, GenerationConfig
 from coalq.identity import new_id
 from coalq.inference import HotResultStore, InferenceScheduler
@@ -31,19 +31,23 @@ from coalq.publisher import Publisher
 from coalq.settings import Settings
 from coalq.wire import GroupMessage, queue_name
 from coalq_workers.backends import Backend
+from coalq_workers.drain import Drain
 from coalq_workers.endpoint import ServedEndpoint, open_backend, wait_for_endpoint
-from coalq_workers.executions import Execution, Executions
-from coalq_workers.group_run import GroupEnd, GroupRunner
+from coalq_workers.executions import Executions
+from coalq_workers.group_owner import GroupOwner
+from coalq_workers.group_run import GroupRunner
 from coalq_workers.loop_thread import LoopThread
-from coalq_workers.patience import EndpointHealth
+from coalq_workers.patience import ModelHealth
 from coalq_workers.upkeep import Upkeep
 from coalq_workers.work_threads import WorkThreads
 from coalq_workers.writer import RecordWriter
 
 logger = logging.getLogger(__name__)
 
+_LOOK_S = 0.2
 HOT_GENERATIONS = 8192
-"""Generations kept in memory in front of the archive; a few kilobytes each."""
+HOT_CHARACTERS = 32 * 1024 * 1024
+"""Generations kept in memory in front of the archive: so many, and so much text at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,9 @@ class _Loop:
 
     backend: Backend
     served: ServedEndpoint
-    health: EndpointHealth
     redis: Redis
     claims: SharedClaims
-    writer: RecordWriter
-    scheduler: InferenceScheduler
-    runner: GroupRunner
-    upkeep: Upkeep
+    owner: GroupOwner
     services: tuple[asyncio.Task[None], ...]
 
 
@@ -72,7 +72,7 @@ class WorkerProcess:
         self._sender = CeleryGroupSender(make_sending_app(settings))
         self._threads = WorkThreads()
         self._executions = Executions(lease_s=settings.lease_s)
-        self._draining = threading.Event()
+        self._drain = Drain(settings.drain_s)
         self._loop_thread = LoopThread()
         self._loop: _Loop = self._loop_thread.run(self._open(redis_url))
 
@@ -107,16 +107,22 @@ class WorkerProcess:
         if message.archive_id != self._archive.archive_id:
             logger.error("dropped a message of another archive: %s", message.archive_id)
             return "dropped: another archive"
-        return self._loop_thread.run(self._evaluate(message))
+        attempt = GroupAttempt(message.run_id, message.group_number, message.attempt)
+        return self._loop_thread.run(self._loop.owner.execute(attempt))
 
     def drain(self) -> None:
         """Start nothing new; what is in flight may end within the drain time. Safe in a signal handler."""
-        self._draining.set()
-        self._loop_thread.call_soon(self._executions.halt_all, "the worker is stopping")
+        self._drain.begin()
+        self._loop_thread.call_soon(self._loop.owner.stop)
+
+    def wait_drained(self) -> None:
+        """Wait, in any thread, until no group is left here or the drain time is well over."""
+        while len(self._executions) and not self._drain.is_over():
+            time.sleep(_LOOK_S)
 
     def close(self) -> None:
         """Give up everything; groups that are still here have been handed back."""
-        self._draining.set()
+        self._drain.begin()
         self._loop_thread.run(self._close())
         self._loop_thread.stop()
         self._sender.close()
@@ -129,21 +135,21 @@ class WorkerProcess:
         settings = self._settings
         backend = open_backend(settings)
         served = await wait_for_endpoint(backend, settings)
-        health = EndpointHealth()
+        health = ModelHealth()
         redis = open_redis(redis_url)
         claims = SharedClaims(
             RedisClaims(redis, process_id=self.process_id, lease_s=settings.lease_s),
             read=self._read_generations,
-            halted=self._draining.is_set,
+            halted=self._drain.is_begun,
         )
         writer = RecordWriter(
             self._archive,
             self._threads,
             process_id=self.process_id,
-            stopped=self._draining.is_set,
+            stopped=self._drain.is_over,
             max_inflight=served.max_inflight,
         )
-        store = HotResultStore(maxsize=HOT_GENERATIONS)
+        store = HotResultStore(maxsize=HOT_GENERATIONS, max_characters=HOT_CHARACTERS)
         scheduler = InferenceScheduler(served.max_inflight, GenerationConfig(), store, dedup=claims, archive=writer)
         runner = GroupRunner(
             self._archive,
@@ -155,6 +161,16 @@ class WorkerProcess:
             writer=writer,
             endpoint_wait_s=settings.endpoint_wait_s,
         )
+        owner, upkeep = self._own(runner, served, lambda: self._describe(served, scheduler, health))
+        services = (asyncio.create_task(writer.serve()), asyncio.create_task(upkeep.serve()))
+        for service in services:
+            service.add_done_callback(_stop_process)
+        return _Loop(backend, served, redis, claims, owner, services)
+
+    def _own(
+        self, runner: GroupRunner, served: ServedEndpoint, describe: Callable[[], WorkerRow]
+    ) -> tuple[GroupOwner, Upkeep]:
+        settings = self._settings
         upkeep = Upkeep(
             self._archive,
             self._threads,
@@ -164,12 +180,19 @@ class WorkerProcess:
             executions=self._executions,
             process_id=self.process_id,
             lease_s=settings.lease_s,
-            describe=lambda: self._describe(served, scheduler, health),
+            describe=describe,
         )
-        services = (asyncio.create_task(writer.serve()), asyncio.create_task(upkeep.serve()))
-        for service in services:
-            service.add_done_callback(_stop_process)
-        return _Loop(backend, served, health, redis, claims, writer, scheduler, runner, upkeep, services)
+        owner = GroupOwner(
+            self._archive,
+            self._threads,
+            runner=runner,
+            executions=self._executions,
+            drain=self._drain,
+            process_id=self.process_id,
+            lease_s=settings.lease_s,
+            ended=upkeep.hurry,
+        )
+        return owner, upkeep
 
     async def _close(self) -> None:
         loop = self._loop
@@ -184,61 +207,6 @@ class WorkerProcess:
         except TransientError as error:
             logger.warning("%s", error)
 
-    async def _evaluate(self, message: GroupMessage) -> str:
-        attempt = GroupAttempt(message.run_id, message.group_number, message.attempt)
-        granted_at = self._executions.now()
-        group = await self._start(attempt)
-        if group is None:
-            return "nothing to do: the group is finished, owned or published again"
-        execution = self._executions.begin(attempt, granted_at=granted_at)
-        try:
-            end = await self._run_within_drain_time(group, execution)
-            if not end.finished:
-                await self._hand_back(execution)
-        except (HandBack, TransientError) as error:
-            logger.warning("group %s/%d handed back: %s", message.run_id, message.group_number, error)
-            await self._hand_back(execution)
-            return f"handed back: {error}"
-        finally:
-            self._executions.end(execution)
-            self._loop.upkeep.hurry()
-        return str(end)
-
-    async def _start(self, attempt: GroupAttempt) -> StartedGroup | None:
-        """Take ownership; a database that is away is waited for, as the message is already acknowledged."""
-        while not self._draining.is_set():
-            try:
-                return await self._threads.database(
-                    self._archive.start, *attempt, process_id=self.process_id, lease_s=self._settings.lease_s
-                )
-            except TransientError as error:
-                logger.warning("cannot start a group yet: %s", error)
-        await self._threads.database(self._archive.unmark, [attempt])
-        return None
-
-    async def _run_within_drain_time(self, group: StartedGroup, execution: Execution) -> GroupEnd:
-        """Run the group; once the process drains, cut off what is still in flight when the drain time is over."""
-        running = asyncio.create_task(self._loop.runner.run(group, execution))
-        cut = asyncio.create_task(self._cut_after_drain(running, execution))
-        try:
-            return await running
-        except asyncio.CancelledError as error:
-            raise HandBack("the drain time is over") from error
-        finally:
-            cut.cancel()
-
-    async def _cut_after_drain(self, running: asyncio.Task[GroupEnd], execution: Execution) -> None:
-        await execution.halt.given()
-        if self._draining.is_set():
-            await asyncio.sleep(self._settings.drain_s)
-            running.cancel()
-
-    async def _hand_back(self, execution: Execution) -> None:
-        try:
-            await self._threads.database(self._archive.hand_back, [execution.attempt], process_id=self.process_id)
-        except TransientError as error:
-            logger.warning("a group is left to the sweep: %s", error)
-
     async def _read_generations(self, keys: list[str]) -> dict[str, Generation]:
         return await self._threads.database(self._archive.generations, keys)
 
@@ -246,7 +214,7 @@ class WorkerProcess:
         archive_id, local_id = self._archive.archive_id, self._settings.local_id
         return tuple(queue_name(archive_id, model, local_id=local_id) for model in served.models)
 
-    def _describe(self, served: ServedEndpoint, scheduler: InferenceScheduler, health: EndpointHealth) -> WorkerRow:
+    def _describe(self, served: ServedEndpoint, scheduler: InferenceScheduler, health: ModelHealth) -> WorkerRow:
         return WorkerRow(
             process_id=self.process_id,
             host=platform.node(),

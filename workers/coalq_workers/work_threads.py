@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class WorkThreads:
-    """Three lanes that cannot block each other: reads and leases, the writer, the broker.
+    """Three lanes that cannot block each other: reads and leases; the writer; planning, publishing and the broker.
 
     A broker that is away must not hold up the renewal of leases, nor a slow flush a read.
     """

@@ -9,37 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
 from coalq.conversation import ConversationSnapshot
+from coalq.endpoint_url import api_root, without_credentials
 from coalq.errors import InputError, PermanentError, TransientError
 from coalq.generation import Generation, GenerationConfig
 from coalq_workers.backends.replies import parse_chat_reply, reply_error
 
 _CONNECT_TIMEOUT_S = 10.0
 _LOOK_LIMITS = aiohttp.ClientTimeout(total=10.0)
-
-
-def api_root(base_url: str) -> str:
-    """The URL that `/chat/completions` is appended to; a bare host gets `/v1`.
-
-    Raises:
-        InputError: If it is not an http(s) URL.
-    """
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"COALQ_BASE_URL: {base_url!r} is not an http:// or https:// URL, e.g. http://gpu1:8000/v1")
-    path = parts.path.rstrip("/") or "/v1"
-    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-
-
-def without_credentials(url: str) -> str:
-    """The URL without user and password, for records and messages."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 class ChatBackend:
@@ -54,6 +36,10 @@ class ChatBackend:
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
         self._root = api_root(base_url)
         headers = {"Content-Type": "application/json"}
+        api_key = api_key.strip() if api_key else None
+        self._key = api_key.encode() if api_key else b""
+        if api_key and urlsplit(self._root).username is not None:
+            raise InputError("COALQ_BASE_URL holds a login and COALQ_API_KEY is set: only one of them can be sent")
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         self._session = aiohttp.ClientSession(
@@ -82,7 +68,8 @@ class ChatBackend:
         status, headers, raw = await self._exchange("POST", f"{self._root}/chat/completions", body, limits=self._limits)
         elapsed_ms = (time.perf_counter() - started) * 1000
         if status != 200:
-            raise reply_error(status, raw, retry_after=headers.get("Retry-After"), endpoint=self.endpoint)
+            retry_after = headers.get("Retry-After")
+            raise reply_error(status, self._without_key(raw), retry_after=retry_after, endpoint=self.endpoint)
         return parse_chat_reply(raw, endpoint=self.endpoint, elapsed_ms=elapsed_ms)
 
     async def models(self) -> tuple[str, ...]:
@@ -110,10 +97,15 @@ class ChatBackend:
         """Close all connections."""
         await self._session.close()
 
+    def _without_key(self, words: bytes) -> bytes:
+        """Endpoints repeat a key that they refuse; it must reach neither the archive nor a log."""
+        return words.replace(self._key, b"***") if self._key else words
+
     async def _look(self, url: str) -> dict[str, Any]:
         status, _, raw = await self._exchange("GET", url, None, limits=_LOOK_LIMITS)
         if status != 200:
-            raise reply_error(status, raw, retry_after=None, endpoint=without_credentials(url))
+            words = self._without_key(raw)
+            raise reply_error(status, words, retry_after=None, endpoint=without_credentials(url))
         try:
             answer = orjson.loads(raw)
         except orjson.JSONDecodeError as error:
@@ -129,6 +121,6 @@ class ChatBackend:
             async with self._session.request(method, url, data=body, timeout=limits) as response:
                 return response.status, response.headers, await response.read()
         except TimeoutError as error:
-            raise TransientError(f"{without_credentials(url)}: no answer in time") from error
+            raise TransientError(f"{without_credentials(url)}: no answer in time", may_be_prompt=True) from error
         except aiohttp.ClientError as error:
             raise TransientError(f"{without_credentials(url)}: {error or type(error).__name__}") from error
