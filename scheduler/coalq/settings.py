@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from coalq.errors import InputError
+from coalq.errors import InputError, NotBuiltError
 
 _PASSWORD_IN_QUERY = re.compile(r"([?&]password=)[^&#]*")
+_NOT_BUILT = frozenset({"COALQ_CONFIG", "COALQ_LOG_FORMAT", "COALQ_METRICS_PORT"})
 _GAMES = ("additive:", "pairwise:", "threshold:")
 
 
@@ -75,9 +77,12 @@ class Settings(BaseModel):
         """Read the settings from the environment.
 
         Raises:
-            InputError: Names the variable, its value and what is allowed.
+            InputError: Names the variable, its value and what is allowed. A misspelt one is refused too: ignored, it
+                could send a run to other servers than its user thinks.
+            NotBuiltError: Names a documented variable that this version does not have.
         """
         environ = os.environ if environ is None else environ
+        _refuse_unknown(environ, cls.model_fields)
         values: dict[str, Any] = {
             name: environ[f"COALQ_{name.upper()}"]
             for name in cls.model_fields
@@ -104,6 +109,18 @@ class Settings(BaseModel):
     def archive_url(self) -> str:
         """The archive's SQLAlchemy URL: `database_url`, or SQLite under `home`."""
         return self.database_url or f"sqlite:///{(self.home / 'archive.db').resolve()}"
+
+
+def _refuse_unknown(environ: Mapping[str, str], fields: Iterable[str]) -> None:
+    known = [f"COALQ_{name.upper()}" for name in fields]
+    for name in sorted(environ):
+        if not name.startswith("COALQ_") or name in known or not environ[name]:
+            continue
+        if name in _NOT_BUILT:
+            raise NotBuiltError(f"{name}: this setting is not built yet")
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"{name}: there is no such setting{hint}")
 
 
 def split_models(text: str) -> tuple[str, ...]:

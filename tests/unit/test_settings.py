@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from coalq.errors import InputError
+from coalq.errors import InputError, NotBuiltError
 from coalq.settings import Settings, mask_password, split_models
 
 
@@ -22,6 +23,20 @@ from coalq.settings import Settings, mask_password, split_models
 )
 def test_a_password_is_never_shown(url: str, shown: str) -> None:
     assert mask_password(url) == shown
+
+
+def test_a_misspelt_variable_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(InputError, match=r"COALQ_REDIS_ULR: .*did you mean COALQ_REDIS_URL\?"):
+        Settings.load({"COALQ_REDIS_ULR": "redis://head"})
+
+
+def test_a_documented_variable_that_is_not_built_is_refused_by_name() -> None:
+    with pytest.raises(NotBuiltError, match="COALQ_METRICS_PORT"):
+        Settings.load({"COALQ_METRICS_PORT": "9100"})
+
+
+def test_an_empty_variable_is_none_and_those_of_others_are_nobodys_business() -> None:
+    assert Settings.load({"COALQ_NOTHING": "", "COALQUEUE": "1", "PATH": "/bin"}) == Settings()
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "-1", "soon"])
@@ -91,3 +106,13 @@ def test_the_openai_variables_are_a_fallback_as_a_pair() -> None:
 )
 def test_a_key_never_goes_to_another_host(environment: dict[str, str]) -> None:
     assert Settings.load(environment).api_key is None
+
+
+def test_the_readme_lists_every_setting_a_user_can_make() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in readme.splitlines() if line.startswith("| `COALQ_")]
+
+    listed = {name for row in rows for name in re.findall(r"COALQ_\w+", row)}
+
+    # The embedded stack sets this one itself.
+    assert listed == {f"COALQ_{name.upper()}" for name in Settings.model_fields} - {"COALQ_LOCAL_ID"}
