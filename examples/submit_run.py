@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from coalq import CoalqError, Producer, read_input, run_config
+from coalq import CoalqError, Producer, RunFailedError, read_input, run_config
 
 
 def main() -> None:
@@ -40,4 +40,6 @@ if __name__ == "__main__":
     try:
         main()
     except CoalqError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        # As `coalq submit` does: 3 for a run without values, 2 for bad input and for servers that cannot be used.
+        sys.exit(3 if isinstance(error, RunFailedError) else 2)

@@ -31,6 +31,32 @@ class UtilityRecord:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Records that an attribution would need and that are not there.
+
+    Attributes:
+        n_planned: Records of the whole plan.
+        n_failed: Records that failed.
+        n_absent: Records that were never written.
+        n_coalitions: Coalitions that lack at least one sample.
+        first_error: Of the first failed record in mask order; None if none failed.
+    """
+
+    n_planned: int
+    n_failed: int
+    n_absent: int
+    n_coalitions: int
+    first_error: str | None
+
+    def __str__(self) -> str:
+        told = (
+            f"of {self.n_planned:,} records {self.n_failed:,} failed and {self.n_absent:,} are missing, "
+            "and exact values need every one"
+        )
+        return told if self.first_error is None else f"{told}; first error: {self.first_error}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """How much each player contributed to the answer.
@@ -85,7 +111,9 @@ def attribute(manifest: Manifest, records: Iterable[UtilityRecord]) -> Attributi
         RunFailedError: If a record is missing or failed; says how many and the first error.
     """
     estimator = make_estimator(manifest.estimator, manifest.n_players, budget=manifest.budget, seed=manifest.seed)
-    samples = _collect(manifest, estimator, records)
+    samples, losses = _collect(manifest, estimator, records)
+    if losses.n_coalitions:
+        raise RunFailedError(f"no attribution: {losses}")
     utilities = _sum_over_samples(samples) / len(samples)
     variances = _variances_of_means(samples, utilities)
     estimate = estimator.estimate(utilities, variances=variances)
@@ -110,23 +138,30 @@ def attribute(manifest: Manifest, records: Iterable[UtilityRecord]) -> Attributi
     )
 
 
-def _collect(manifest: Manifest, estimator: Estimator, records: Iterable[UtilityRecord]) -> Vector:
-    """Utilities of shape (samples, planned coalitions), by sample and row; all there, or an error."""
+def count_losses(manifest: Manifest, records: Iterable[UtilityRecord]) -> Losses:
+    """What keeps a run from having an attribution; the first error is that of the first failed record given."""
+    estimator = make_estimator(manifest.estimator, manifest.n_players, budget=manifest.budget, seed=manifest.seed)
+    return _collect(manifest, estimator, records)[1]
+
+
+def _collect(manifest: Manifest, estimator: Estimator, records: Iterable[UtilityRecord]) -> tuple[Vector, Losses]:
+    """Utilities of shape (samples, planned coalitions), by sample and row, NaN where there is none; and those lost."""
     samples = np.full((manifest.samples_per_coalition, estimator.n_planned), np.nan)
-    n_failed, first_error = 0, ""
+    n_failed, first_error = 0, None
     for record in records:
         if record.outcome is Outcome.FAILED or record.utility is None:
             n_failed += 1
-            first_error = first_error or f"; first error: {record.error or 'unknown'}"
+            first_error = first_error or record.error or "unknown"
         else:
             samples[record.sample, estimator.row(record.mask)] = record.utility
-    n_absent = int(np.isnan(samples).sum())
-    if n_absent:
-        raise RunFailedError(
-            f"no attribution: of {samples.size:,} records {n_failed:,} failed and {n_absent - n_failed:,} are missing, "
-            f"and exact values need every one{first_error}"
-        )
-    return samples
+    lost = np.isnan(samples)
+    return samples, Losses(
+        n_planned=samples.size,
+        n_failed=n_failed,
+        n_absent=int(lost.sum()) - n_failed,
+        n_coalitions=int(lost.any(axis=0).sum()),
+        first_error=first_error,
+    )
 
 
 def _sum_over_samples(samples: Vector) -> Vector:
@@ -160,4 +195,4 @@ def _read_only(values: Vector) -> Vector:
     return values
 
 
-__all__ = ["Attribution", "Estimate", "UtilityRecord", "attribute"]
+__all__ = ["Attribution", "Estimate", "Losses", "UtilityRecord", "attribute", "count_losses"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from coalq.generation import GenerationConfig
 from coalq.identity import KeyScheme
 from coalq.template import Player, PromptTemplate
 
 MANIFEST_VERSION = 1
+
+_LARGEST_WHOLE_NUMBER = 2**63 - 1  # of JSON as it is written here, and of the database
 
 
 class RunConfig(BaseModel):
@@ -37,17 +40,33 @@ class RunConfig(BaseModel):
     value: str = "chrf"
     estimand: Literal["shapley"] = "shapley"
     estimator: Literal["auto", "exact"] = "auto"
-    budget: int | None = Field(default=None, ge=2)
-    seed: int = 0
-    samples_per_coalition: int = Field(default=1, ge=1, le=1000)
+    budget: int | None = Field(default=None, ge=2, le=_LARGEST_WHOLE_NUMBER, strict=True)
+    seed: int = Field(default=0, ge=-_LARGEST_WHOLE_NUMBER, le=_LARGEST_WHOLE_NUMBER, strict=True)
+    samples_per_coalition: int = Field(default=1, ge=1, le=1000, strict=True)
     dedup: Literal["auto", "on", "off"] = "auto"
     fresh: bool = False
     cache_tag: str = ""
     generation: GenerationConfig = GenerationConfig()
-    group_size: int | None = Field(default=None, ge=1, le=256)
+    group_size: int | None = Field(default=None, ge=1, le=256, strict=True)
     campaign: str | None = None
     name: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("model", "name")
+    @classmethod
+    def _is_printable(cls, given: str | None) -> str | None:
+        """Both stand in messages, requests and tables, where an escape sequence has no place."""
+        bad = next((char for char in given or "" if unicodedata.category(char) == "Cc"), None)
+        if bad is not None:
+            raise ValueError(f"the control character U+{ord(bad):04X} is not allowed in it, but it is {given!r}")
+        return given
+
+    @field_validator("name")
+    @classmethod
+    def _is_no_reference(cls, given: str | None) -> str | None:
+        if given is not None and given.startswith("@"):
+            raise ValueError(f"must not begin with @, which is for references such as @last, but it is {given!r}")
+        return given
 
     @property
     def dedup_enabled(self) -> bool:

@@ -16,9 +16,11 @@ class GenerationConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    max_tokens: int = Field(default=128, ge=1, validation_alias=AliasChoices("max_tokens", "max_new_tokens"))
-    temperature: float = Field(default=0.0, ge=0.0, le=2.0)
-    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    max_tokens: int = Field(
+        default=128, ge=1, le=1_000_000, strict=True, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
+    )
+    temperature: float = Field(default=0.0, ge=0.0, le=2.0, strict=True)
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0, strict=True)
 
     def request_fields(self) -> dict[str, Any]:
         """The fields as they are sent to an OpenAI-compatible chat endpoint.

@@ -49,9 +49,14 @@ def check_keys(
 
 def input_error(error: ValidationError, *, source: str) -> InputError:
     """The first fault that pydantic found, as one line that begins with `source` and the place in it."""
+    place, sentence = first_fault(error)
+    return InputError(f"{source}: {place}: {sentence}" if place else f"{source}: {sentence}")
+
+
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """Place and sentence of the first fault that pydantic found; the place is empty if it is all of the input."""
     fault = error.errors()[0]
-    place = field_path(fault["loc"])
-    return InputError(f"{source}: {place}: {_sentence(fault)}" if place else f"{source}: {_sentence(fault)}")
+    return field_path(fault["loc"]), _sentence(fault)
 
 
 def field_path(location: Iterable[int | str]) -> str:

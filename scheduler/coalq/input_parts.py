@@ -17,6 +17,7 @@ Role = Literal["system", "developer", "user", "assistant"]
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What a slot or a fixed text may be called."""
 
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _NOT_BUILT_ROLES = ("tool", "function")
 _NOT_BUILT_MESSAGE_KEYS = (
     *("name", "tool_calls", "tool_call_id", "function_call"),
@@ -118,11 +119,11 @@ def check_characters(given: object, *, source: str, location: tuple[int | str, .
         InputError: Names the place and the character.
     """
     if isinstance(given, str):
-        bad = next((char for char in given if char == "\0" or "\ud800" <= char <= "\udfff"), None)
+        bad = _UNSENDABLE.search(given)
         if bad is not None:
             path = field_path(location)
             place = f"{source}: {path}" if path else source
-            raise InputError(f"{place}: the character U+{ord(bad):04X} cannot be sent to a model: {shown(given)}")
+            raise InputError(f"{place}: the character U+{ord(bad[0]):04X} cannot be sent to a model: {shown(given)}")
     elif isinstance(given, Mapping):
         for key, value in given.items():
             check_characters(key, source=source, location=location)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, NoReturn
 
 import yaml
@@ -23,8 +24,7 @@ def load_json(text: str, *, source: str) -> object:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         mapping = dict(pairs)
         if len(mapping) < len(pairs):
-            names = [name for name, _ in pairs]
-            doubled = next(name for name in names if names.count(name) > 1)
+            doubled = Counter(name for name, _ in pairs).most_common(1)[0][0]
             raise InputError(f"{source}: the key {doubled!r} stands twice in one mapping")
         return mapping
 
@@ -65,10 +65,13 @@ class _TextLoader(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        for index, (key, _) in enumerate(node.value):
-            if isinstance(key, yaml.ScalarNode) and key.value in keys[:index] and key.value != "<<":
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
+                continue
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key.value!r} stands twice in one mapping", key.start_mark
                 )
+            seen.add(key.value)
         return super().construct_mapping(node, deep=deep)

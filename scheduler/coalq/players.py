@@ -19,6 +19,8 @@ _CJK = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # ideographs
     "\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"  # further kana and ideographs
 )
+_FIRST_CJK = "\u2e80"
+_INK = re.compile("[!-~]")
 _JOINER = "\u200d"
 _HALF_WIDTH_MARKS = "\uff9e\uff9f"  # voiced sound marks that Unicode counts as letters
 _LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -45,7 +47,8 @@ def split_words(text: str) -> tuple[Span, ...]:
     begin: int | None = None
     previous_is_cjk = False
     for start, _ in _clusters(text):
-        is_space, is_cjk = text[start].isspace(), _CJK.match(text, start) is not None
+        char = text[start]
+        is_space, is_cjk = char.isspace(), char >= _FIRST_CJK and _CJK.match(char) is not None
         if begin is not None and (is_space or is_cjk or previous_is_cjk):
             spans.append(Span(begin, start))
             begin = None
@@ -84,6 +87,8 @@ def split_sentences(text: str) -> tuple[Span, ...]:
 
 def is_visible(text: str) -> bool:
     """Whether any character leaves a mark of its own: not white space, nor a control or format character or accent."""
+    if _INK.search(text):  # nearly always; a text of a million words is asked a million times
+        return True
     return any(unicodedata.category(char) not in _INVISIBLE and char not in _BLANK_LETTERS for char in text)
 
 
@@ -93,6 +98,9 @@ def _visible(spans: list[Span], text: str) -> tuple[Span, ...]:
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
     """Ranges of characters that must stay together: one character and the marks and joiners that follow it."""
+    if text.isascii():  # no marks among them
+        yield from zip(range(len(text)), range(1, len(text) + 1), strict=True)
+        return
     start = 0
     for index in range(1, len(text) + 1):
         if index == len(text) or not _is_attached(text[index], text[start]):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from coalq.archive import Archive, RunProgress, RunRow
-from coalq.attribution import Attribution, attribute
+from coalq.attribution import Attribution, Losses, attribute, count_losses
 from coalq.config import Manifest
 from coalq.errors import RunFailedError, TransientError
 from coalq.outcome import RunStatus
@@ -114,13 +114,20 @@ class Run:
         """The values of all players, computed from the archive.
 
         Raises:
-            RunFailedError: If v(∅), v(N) or a coalition that the estimator needs is missing.
+            RunFailedError: If v(∅), v(N) or a coalition that the estimator needs is missing; says how many and why.
         """
         row = self._archive.run(self.id)
         if row.status is not RunStatus.COMPLETE:
-            reason = f": {row.reason}" if row.reason else ""
-            raise RunFailedError(f"run {self.id} is {row.status}{reason}")
+            losses = self.losses()
+            reason = row.reason or (str(losses) if losses is not None else None)
+            raise RunFailedError(f"run {self.id} is {row.status}" + (f": {reason}" if reason else ""))
         return attribute(self.manifest(), self._archive.utility_records(self.id))
+
+    def losses(self) -> Losses | None:
+        """What an incomplete run lacks and why; None for a run in any other state."""
+        if self.status is not RunStatus.INCOMPLETE:
+            return None
+        return count_losses(self.manifest(), self._archive.utility_records(self.id))
 
 
 class _UnservedWatch:

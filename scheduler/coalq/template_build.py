@@ -14,6 +14,7 @@ from typing import Literal
 
 from coalq.conversation_input import ConversationInput
 from coalq.errors import InputError
+from coalq.estimators import check_player_count
 from coalq.input_parts import NAME
 from coalq.players import Span, split_sentences, split_words
 from coalq.template import Block, MessageTemplate, Piece, Player, PromptTemplate
@@ -49,18 +50,26 @@ def build_template(
         roles: Whose messages are explained; slots may stand in any message.
 
     Raises:
-        InputError: If nothing can be explained, `{{name}}` and declarations do not fit, or ids are not unique.
+        InputError: If nothing can be explained, `{{name}}` and declarations do not fit, ids are not unique, or there
+            are more players than can be attributed to.
     """
     messages = [_parts(conversation, index) for index in range(len(conversation.chat))]
     _check_names(conversation, messages)
     kind = _resolve_kind(conversation, messages, players=players, roles=roles)
+    explained = [kind != "slots" and message.role in roles for message in conversation.chat]
+    split = [
+        [_split(part, kind) if is_explained else () for part in parts]
+        for is_explained, parts in zip(explained, messages, strict=True)
+    ]
+    # Masks have a bit per player: a template of a million players would take gigabytes before anybody counted them.
+    check_player_count(
+        sum(len(spans) for each in split for spans in each)
+        + (sum(len(slot.items) for slot in conversation.slots.values()) if kind == "slots" else 0)
+    )
     builder = _Builder(conversation, kind)
     built = tuple(
-        MessageTemplate(
-            role=message.role,
-            parts=tuple(builder.build(parts, index, explained=kind != "slots" and message.role in roles)),
-        )
-        for index, (message, parts) in enumerate(zip(conversation.chat, messages, strict=True))
+        MessageTemplate(role=message.role, parts=tuple(builder.build(parts, spans, message=index)))
+        for index, (message, parts, spans) in enumerate(zip(conversation.chat, messages, split, strict=True))
     )
     _check_players(conversation, builder.players, kind=kind, roles=roles)
     return TemplateBuild(PromptTemplate(messages=built), tuple(builder.players), kind)
@@ -74,6 +83,10 @@ class _Name:
 
 
 _Part = str | _Name
+
+
+def _split(part: _Part, kind: PlayersKind) -> tuple[Span, ...]:
+    return _SPLITS[kind](part) if isinstance(part, str) else ()
 
 
 def _parts(conversation: ConversationInput, index: int) -> tuple[_Part, ...]:
@@ -94,14 +107,16 @@ class _Builder:
         self._kind = kind
         self.players: list[Player] = []
 
-    def build(self, parts: Sequence[_Part], message: int, *, explained: bool) -> Iterator[str | Block]:
-        """The parts of one message's template."""
+    def build(
+        self, parts: Sequence[_Part], split: Sequence[tuple[Span, ...]], *, message: int
+    ) -> Iterator[str | Block]:
+        """The parts of one message's template; `split` holds the players of each part."""
         length = 0  # of the message's text so far, as the grand coalition renders it
-        for position, part in enumerate(parts):
+        for position, (part, spans) in enumerate(zip(parts, split, strict=True)):
             if isinstance(part, _Name):
                 built: list[str | Block] = [self._named(part.name, message, length)]
-            elif explained:
-                built = self._text(part, message, length, is_last=position == len(parts) - 1)
+            elif spans:
+                built = self._text(part, spans, message, length, is_last=position == len(parts) - 1)
             else:
                 built = [part]
             for piece in built:
@@ -119,11 +134,8 @@ class _Builder:
             offset += len(item.text) + len(slot.join)
         return Block(pieces=tuple(pieces), join=slot.join, when_empty=slot.when_empty)
 
-    def _text(self, text: str, message: int, offset: int, *, is_last: bool) -> list[str | Block]:
+    def _text(self, text: str, spans: Sequence[Span], message: int, offset: int, *, is_last: bool) -> list[str | Block]:
         """Fixed text, block, fixed text; what stands before a name belongs to the last player, too."""
-        spans = _SPLITS[self._kind](text)
-        if not spans:
-            return [text]
         ends = [*(span.start for span in spans[1:]), spans[-1].end if is_last else len(text)]
         pieces = tuple(
             self._piece(text, span, end, message=message, offset=offset) for span, end in zip(spans, ends, strict=True)

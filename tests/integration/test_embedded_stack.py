@@ -14,6 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from coalq.archive import upgrade
 from coalq.errors import RunFailedError, ServerError
 from coalq.local import EmbeddedStack, StackOptions, find_model
 from embedded import is_alive, running_parent
@@ -141,3 +142,25 @@ def test_a_parent_that_dies_before_it_tells_the_options_gets_nothing_started(tmp
     ended = subprocess.run(command, input=b'{"log_dir":', capture_output=True, cwd=tmp_path, check=False, timeout=20)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_worker_that_refuses_its_configuration_is_told_in_its_own_words(
+    options: StackOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade(options.archive_url)
+    monkeypatch.setenv("COALQ_BACKEND", "toy")
+    refused = options.model_copy(update={"model": "additive:x", "model_path": None, "with_worker": True})
+    with EmbeddedStack(refused) as stack:
+
+        def ended() -> bool:
+            try:
+                stack.check()
+            except ServerError as error:
+                told.append(str(error))
+            return bool(told)
+
+        told: list[str] = []
+        wait_until(ended, "the worker refuses to start", within_s=40)
+
+    assert told[0].startswith("toy model 'additive:x': 'x' is not a number; allowed are ")
+    assert "\n" not in told[0]

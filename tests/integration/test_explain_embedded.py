@@ -142,6 +142,55 @@ def test_nothing_is_left_when_the_command_is_killed(tmp_path: Path, number: sign
 
 
 @needs_proc
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_asked_to_end_pauses_its_run_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    with running_coalq("explain", *GAME, "-q", folder=tmp_path, settings=SLOW) as process:
+        wait_for(process, tmp_path, RECORDS, at_least=1)
+
+        process.send_signal(number)
+        process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    status = json.loads(coalq("status", "@last", "--json", folder=tmp_path).stdout)
+    assert (status["status"], status["reason"]) == ("paused", f"ended by {number.name}")
+
+
+@needs_proc
+def test_the_run_of_a_killed_command_is_paused_by_the_next_one_and_one_that_lives_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    with running_coalq("explain", *GAME, "--name", "killed", folder=tmp_path, settings=SLOW) as process:
+        wait_for(process, tmp_path, RECORDS, at_least=1)
+        process.kill()
+        process.wait()
+    slower = {**SLOW, "COALQ_TOY_LATENCY_MS": "3600000", "COALQ_DRAIN_S": "0"}
+    alive = ("--prompt", "p0 p1", "--model", "additive:1,2", "--name", "alive")
+    with running_coalq("explain", *alive, folder=tmp_path, settings=slower) as process:
+        wait_for(process, tmp_path, "SELECT count(*) FROM runs WHERE name = 'alive'", at_least=1)
+
+        after = coalq("explain", *GAME, folder=tmp_path, settings=TOY)
+        killed, living = (
+            json.loads(coalq("status", name, "--json", folder=tmp_path).stdout) for name in ("killed", "alive")
+        )
+
+    assert after.returncode == 0
+    assert (killed["status"], killed["reason"]) == ("paused", "its process ended")
+    assert living["status"] == "running"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="/proc is a folder in which nobody can make one")
+@pytest.mark.parametrize("home", ["/proc/x", "occupied"])
+def test_a_home_that_cannot_be_used_is_named(tmp_path: Path, home: str) -> None:
+    (tmp_path / "occupied").touch()
+
+    ended = coalq("explain", *GAME, "-q", folder=tmp_path, settings={**TOY, "COALQ_HOME": home})
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"coalq: error: COALQ_HOME: '{home}' cannot be used: ")
+    assert ended.stderr.count("\n") == 1
+
+
+@needs_proc
 def test_nothing_is_left_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     with running_coalq("explain", *GAME, folder=tmp_path, settings=SLOW) as process:
         wait_for(process, tmp_path, RECORDS, at_least=1)

@@ -138,9 +138,37 @@ def test_an_unknown_run_is_an_error(servers: dict[str, str], tmp_path: Path) -> 
     assert "nothing" in ended.stderr
 
 
-def test_looking_where_no_archive_was_ever_made_creates_nothing(tmp_path: Path) -> None:
-    ended = coalq("runs", folder=tmp_path)
+def test_where_no_archive_was_ever_made_there_are_no_runs_and_none_is_created(tmp_path: Path) -> None:
+    runs = coalq("runs", folder=tmp_path)
+    document = coalq("runs", "--json", folder=tmp_path)
+    looks = [coalq(command, "@last", folder=tmp_path) for command in ("status", "results")]
+
+    assert (runs.returncode, runs.stdout, runs.stderr) == (0, "no runs yet\n", "")
+    assert json.loads(document.stdout)["runs"] == []
+    assert [look.returncode for look in looks] == [2, 2]
+    assert all(look.stderr.startswith("coalq: error: there is no run '@last': no archive was made") for look in looks)
+    assert not (tmp_path / ".coalq").exists()
+
+
+@pytest.mark.parametrize("command", ["submit", "explain", "worker"])
+def test_only_a_redis_is_not_enough(redis_url: str, tmp_path: Path, command: str) -> None:
+    arguments = () if command == "worker" else GAME
+
+    ended = coalq(command, *arguments, folder=tmp_path, settings={"COALQ_REDIS_URL": redis_url})
 
     assert ended.returncode == 2
+    assert ended.stderr.startswith("coalq: error: COALQ_DATABASE_URL: not set; it names the archive that")
     assert ended.stderr.count("\n") == 1
-    assert not (tmp_path / ".coalq").exists()
+
+
+def test_who_waits_for_a_run_is_told_its_id_at_once(servers: dict[str, str], tmp_path: Path) -> None:
+    with running_coalq("submit", *GAME, "--wait", "--json", folder=tmp_path, settings=servers) as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(2)]
+
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+
+    (run,) = json.loads(coalq("runs", "--json", folder=tmp_path, settings=servers).stdout)["runs"]
+    assert lines[1] == f"coalq: run {run['run_id']}\n"
+    assert out == ""

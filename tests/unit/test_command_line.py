@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
+from archive_runs import ArchiveRun, make_manifest
+from coalq.archive import Archive, open_engine
 from coalq.cli.entry import run
 from coalq.cli.exit_codes import ExitCode, of_error, of_status
 from coalq.cli.look import age
@@ -36,6 +39,8 @@ SEEN: list[tuple[str, RunFlags]] = []
         (["explode"], "No such command 'explode'"),
         (["explain", "--colour"], "No such option: --colour"),
         (["explain", "--budget", "many"], "Invalid value for '--budget'"),
+        (["runs", "--limit", "0"], "Invalid value for '--limit'"),
+        (["runs", "--limit", "10001"], "Invalid value for '--limit'"),
         (["status"], "Missing argument 'RUN'"),
         (["explain", "--progress", "loud"], "Invalid value for '--progress'"),
         (["submit", "--base-url", "http://x"], "No such option: --base-url"),
@@ -51,6 +56,61 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(
     assert told.out == ""
     assert told.err.startswith(f"coalq: error: {message}")
     assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--players", "letters"], "--players: must be 'auto'"),
+        (["--players", "lines"], "--players: lines is not built yet"),
+        (["--roles", "human"], "--roles: 'human' is not a role"),
+        (["--value", "cosine"], "--value 'cosine' is not built yet"),
+        (["--max-tokens", "0"], "--max-tokens: must be greater than or equal to 1"),
+        (["--samples", "0"], "--samples: must be greater than or equal to 1"),
+        (["--group-size", "999"], "--group-size: must be less than or equal to 256"),
+        (["--name", "@last"], "--name: must not begin with @"),
+        (["--model", "a\x1b[31m"], "--model: the control character U+001B"),
+    ],
+)
+def test_an_error_in_a_flag_names_the_flag_and_not_the_input(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COALQ_BACKEND", "toy")
+
+    code = run(["explain", "--prompt", "p0 p1", "--model", "additive:1,2", *arguments])
+
+    told = capsys.readouterr().err
+    assert code == 2
+    assert told.startswith(f"coalq: error: {message}")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "model", "message"),
+    [
+        ({"COALQ_BACKEND": "toy"}, "additive:x", "toy model 'additive:x': 'x' is not a number"),
+        ({"COALQ_BASE_URL": "ftp://gpu1"}, "m", "COALQ_BASE_URL: 'ftp://gpu1' is not an http:// or https:// URL"),
+        ({"COALQ_BASE_URL": "http://gpu1:99999/v1"}, "m", "COALQ_BASE_URL: 'http://gpu1:99999/v1' is not"),
+        ({"COALQ_BACKEND": "toy", "COALQ_MODEL": "a\tb"}, None, "COALQ_MODEL: the control character U+0009"),
+    ],
+)
+def test_a_configuration_that_no_embedded_worker_could_use_is_refused_before_anything_starts(
+    settings: dict[str, str],
+    model: str | None,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in settings.items():
+        monkeypatch.setenv(name, text)
+
+    code = run(["explain", "--prompt", "p0 p1", *(["--model", model] if model else [])])
+
+    assert code == 2
+    assert capsys.readouterr().err.startswith(f"coalq: error: {message}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_submitting_without_servers_says_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,3 +207,18 @@ def test_a_run_that_nobody_serves_gets_a_warning_that_says_how_to_start_a_worker
 )
 def test_ages_are_told_in_one_unit(seconds: float, shown: str) -> None:
     assert age(seconds) == shown
+
+
+def test_the_table_of_runs_shows_whole_ids_however_narrow_it_is(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Archive(open_engine(sqlite_url))
+    ids = [ArchiveRun.create(archive, make_manifest()).run_id for _ in range(2)]
+    archive.close()
+    monkeypatch.setenv("COALQ_DATABASE_URL", sqlite_url)
+    monkeypatch.setenv("COLUMNS", "40")
+
+    run(["runs"])
+
+    told = capsys.readouterr().out
+    assert all(run_id in told for run_id in ids)

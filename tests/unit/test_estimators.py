@@ -128,6 +128,9 @@ def test_exact_is_chosen_where_it_fits(n_players: int, config: RunConfig, budget
         (18, request(), r"2\^18 = 262,144 coalitions.*--estimator exact --budget 262144, or fewer players"),
         (17, request(estimator="exact"), r"2\^17 = 131,072 coalitions; allow that many with --budget 131072"),
         (23, request(estimator="exact", budget=1 << 23), r"2\^23 = 8,388,608 coalitions; .*limited to 22 players"),
+        (62, request(), r"2\^62 = 4,611,686,018,427,387,904 coalitions; "),
+        (63, request(), r"63 players make 2\^63 coalitions; "),
+        (20_000, request(), r"20,000 players make 2\^20000 coalitions; .*limited to 22 players"),
         (7, request(budget=100), r"budget 100 is below the 128 .*2\^7 = 128.*sentences instead of words"),
     ],
 )

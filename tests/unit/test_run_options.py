@@ -53,6 +53,14 @@ def test_a_generation_config_is_taken_as_it_is() -> None:
         ({"generation": 3}, "flags: generation: must be a mapping such as"),
         ({"group_size": 512}, "flags: group_size: must be less than or equal to 256, not 512"),
         ({"value": "contains:"}, "flags: value 'contains:': contains needs the text to look for"),
+        ({"model": "a\x1b[2Jb"}, "flags: model: the control character U+001B is not allowed"),
+        ({"name": "a\nb"}, "flags: name: the control character U+000A is not allowed"),
+        ({"name": "@last"}, "flags: name: must not begin with @"),
+        ({"generation": {"max_tokens": True}}, "flags: generation.max_tokens: must be a valid integer, not True"),
+        ({"generation": {"max_tokens": 1_000_001}}, "flags: generation.max_tokens: must be less than or equal to 1000"),
+        ({"generation": {"temperature": True}}, "flags: generation.temperature: must be a valid number, not True"),
+        ({"seed": 2**63}, "flags: seed: must be less than or equal to"),
+        ({"budget": True}, "flags: budget: must be a valid integer, not True"),
         ({"sample": 3}, "flags: unknown key 'sample'; did you mean"),
     ],
 )
@@ -66,3 +74,8 @@ def test_an_error_names_parameter_value_and_what_is_allowed(options: dict[str, o
 def test_a_value_that_is_not_built_stays_a_not_built_error() -> None:
     with pytest.raises(NotBuiltError, match="flags: value 'cosine' is not built yet"):
         run_config({"model": "m", "value": "cosine"}, source="flags")
+
+
+def test_an_error_begins_as_the_caller_names_the_parameter() -> None:
+    with pytest.raises(InputError, match=r"^--generation\.max_tokens: must be greater"):
+        checked_options({"generation": {"max_tokens": 0}}, source="flags", place=lambda path: f"--{path}")

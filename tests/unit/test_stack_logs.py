@@ -40,3 +40,13 @@ def test_a_failure_without_a_log_is_one_line() -> None:
     assert str(Failed(what="valkey", reason="was killed by signal 9", log_tail="")) == (
         "the embedded valkey was killed by signal 9"
     )
+
+
+def test_a_worker_that_refused_to_start_says_why_itself() -> None:
+    log = "starting\ncoalq: error: COALQ_MODELS: empty\n"
+
+    refused = Failed(what="worker", reason="ended with exit code 2", log_tail=log, exit_code=2)
+    died = Failed(what="worker", reason="ended with exit code 1", log_tail=log, exit_code=1)
+
+    assert refused.refusal == "COALQ_MODELS: empty"
+    assert died.refusal is None

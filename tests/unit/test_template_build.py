@@ -154,3 +154,17 @@ def test_one_player_is_enough() -> None:
 def test_what_does_not_fit_is_one_clear_error(given: dict[str, Any], players: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         build(given, players=players)
+
+
+def test_a_million_words_are_counted_and_refused_before_anything_is_built_of_them() -> None:
+    messages = [{"role": "user", "content": "word " * 500_000}] * 2
+
+    with pytest.raises(InputError, match=r"^1,000,000 players make 2\^1000000 coalitions; .* limited to 22 players"):
+        build({"messages": messages}, players="words")
+
+
+def test_too_many_slot_items_are_refused_as_well() -> None:
+    given = {"prompt": "{{notes}}", "slots": {"notes": {"items": [f"item {number}" for number in range(23)]}}}
+
+    with pytest.raises(InputError, match="23 players"):
+        build(given)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from coalq.cli.output import write_summary
 from coalq.generation import Generation
 from coalq.outcome import RunStatus
 from coalq.report import RunSummary, show_summary
@@ -17,12 +18,16 @@ from report_summaries import attribution, failed_summary, manifest, progress, su
 RED, BLUE = "255;105;105", "105;105;255"
 
 
-def shown(run: RunSummary, *, colours: bool = False) -> str:
+def shown(run: RunSummary, *, colours: bool = False, width: int = 100) -> str:
     stream = io.StringIO()
     show_summary(
         run,
         Console(
-            file=stream, width=100, force_terminal=colours, color_system="truecolor" if colours else None, no_color=None
+            file=stream,
+            width=width,
+            force_terminal=colours,
+            color_system="truecolor" if colours else None,
+            no_color=None,
         ),
     )
     return stream.getvalue()
@@ -150,3 +155,23 @@ def test_making_text_printable_keeps_its_length_and_its_lines() -> None:
 
     assert printable(text) == "a\tb\nc␍␀\ufffd"
     assert one_line(" a\n\tb ") == "a b"
+
+
+def test_values_are_whole_on_a_narrow_terminal() -> None:
+    text = shown(summary(attribution=attribution((-0.25, 1234.5678, 0.0))), width=30)
+
+    assert "+1234.5678" in text
+    assert "-0.2500" in text
+
+
+@pytest.mark.parametrize("width", ["30", "200"])
+def test_what_is_no_terminal_gets_no_spaces_at_the_ends_of_lines(
+    width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+
+    write_summary(summary(), as_json=False)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 10
+    assert [line for line in lines if line != line.rstrip()] == []

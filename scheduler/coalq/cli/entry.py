@@ -7,18 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
 
 import typer
 
 from coalq.cli.app import app
 from coalq.cli.exit_codes import ExitCode, of_error
 from coalq.errors import CoalqError
-
-
-def main() -> NoReturn:
-    """The program `coalq`."""
-    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ import typer
 from coalq.archive import current, upgrade
 from coalq.archive.tables import SCHEMA_REVISION
 from coalq.cli.exit_codes import ExitCode
+from coalq.cli.home import lacks_archive, prepare_home, require_shared_archive
 from coalq.connections import check_broker
 from coalq.local import find_model, worker_command
 from coalq.local.model_server import serve as serve_model
@@ -25,6 +26,7 @@ def worker(context: typer.Context) -> int:
     What it serves is set by COALQ_BASE_URL, COALQ_API_KEY, COALQ_MODELS and COALQ_MAX_INFLIGHT.
     """
     settings = Settings.load()
+    require_shared_archive(settings)
     check_broker(settings)
     command = worker_command(log_level=settings.log_level, extra=context.args)
     sys.stdout.flush()
@@ -51,7 +53,10 @@ def serve(
 @database.command("upgrade")
 def upgrade_database() -> int:
     """Create the archive's schema, or bring it up to date."""
-    url = Settings.load().archive_url
+    settings = Settings.load()
+    if settings.database_url is None:
+        prepare_home(settings)
+    url = settings.archive_url
     upgrade(url)
     typer.echo(f"{mask_password(url)} has schema {current(url)}")
     return ExitCode.COMPLETE
@@ -60,6 +65,8 @@ def upgrade_database() -> int:
 @database.command("current")
 def show_schema() -> int:
     """Show the archive's schema and the one that this version needs."""
-    url = Settings.load().archive_url
-    typer.echo(f"{mask_password(url)} has schema {current(url) or 'none'}; {SCHEMA_REVISION} is needed")
+    settings = Settings.load()
+    url = settings.archive_url
+    found = None if lacks_archive(settings) else current(url)
+    typer.echo(f"{mask_password(url)} has schema {found or 'none'}; {SCHEMA_REVISION} is needed")
     return ExitCode.COMPLETE

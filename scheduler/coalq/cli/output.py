@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
 from typing import Annotated, Any
 
 import orjson
@@ -59,4 +63,18 @@ def write_summary(summary: RunSummary, *, as_json: bool) -> None:
     if as_json:
         write_json(run_document(summary))
     else:
-        show_summary(summary, Console())
+        with report_console() as console:
+            show_summary(summary, console)
+
+
+@contextmanager
+def report_console() -> Iterator[Console]:
+    """A console on standard output; where that is no terminal, the spaces that fill up lines are left out."""
+    console = Console()
+    if console.is_terminal:
+        yield console
+        return
+    written = StringIO()
+    yield Console(file=written, width=console.width)
+    sys.stdout.write(re.sub(r"[ \t]+$", "", written.getvalue(), flags=re.MULTILINE))
+    sys.stdout.flush()

@@ -9,14 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
+from coalq.cli.run_flags import flag_of
 from coalq.config import Manifest, RunConfig
 from coalq.conversation_input import ConversationInput
+from coalq.endpoint_url import api_root
 from coalq.errors import InputError
 from coalq.input_file import read_input
 from coalq.local import BundledModel, find_model
 from coalq.manifest import make_manifest
-from coalq.run_options import run_config
+from coalq.run_options import checked_options, run_config
 from coalq.settings import Settings
+from coalq.toy import parse_toy
 
 InputArgument = Annotated[
     str | None,
@@ -55,11 +58,16 @@ def read_request(
     bundled = _bundled_model(settings) if embedded else None
     default_model = settings.model or (bundled.name if bundled else None)
     environment = {} if default_model is None else {"model": default_model}
+    # Each layer by itself first, so that an error names where the parameter comes from.
+    checked_options(environment, source="environment", place=lambda _: "COALQ_MODEL")
+    checked_options(flags, source="flags", place=flag_of)
     config = run_config(environment, conversation.options, flags, source=conversation.source)
     if bundled is not None and config.model != bundled.name:
         raise InputError(
             f"model: {config.model!r} is not served here; without COALQ_BASE_URL it can only be {bundled.name!r}"
         )
+    if embedded:
+        _check_embedded(config, settings)
     draft = make_manifest(conversation, config, run_id="draft")
     return Request(conversation=conversation, config=config, bundled=bundled, draft=draft)
 
@@ -72,6 +80,18 @@ def describe(manifest: Manifest) -> str:
         f"{manifest.n_players:,} {kind}, {manifest.budget:,} coalitions{samples} ({manifest.estimator}), "
         f"value {manifest.value}, model {manifest.model}"
     )
+
+
+def _check_embedded(config: RunConfig, settings: Settings) -> None:
+    """What the embedded worker would refuse, before anything is stored or started; other workers check their own.
+
+    Raises:
+        InputError: Names the variable or the model, and what is allowed.
+    """
+    if settings.backend == "toy":
+        parse_toy(config.model)
+    elif settings.base_url is not None:
+        api_root(settings.base_url)
 
 
 def _bundled_model(settings: Settings) -> BundledModel | None:

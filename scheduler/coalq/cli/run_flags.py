@@ -13,6 +13,15 @@ RunFlags = dict[str, Any]
 """Run parameters by `RunConfig` field name; only those given on the command line."""
 
 
+def flag_of(path: str) -> str:
+    """The flag of a run parameter: `generation.max_tokens` is given with `--max-tokens`."""
+    field = path.removeprefix("generation.").partition("[")[0]
+    return f"--{_SHORTER.get(field, field).replace('_', '-')}"
+
+
+_SHORTER = {"samples_per_coalition": "samples"}
+
+
 def takes_run_flags(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command every run flag; it receives those that were used as its keyword `flags`."""
     own = inspect.signature(command, eval_str=True).parameters

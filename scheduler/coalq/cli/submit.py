@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from coalq.cli.exit_codes import ExitCode, of_status
+from coalq.cli.home import require_shared_archive
 from coalq.cli.output import AsJson, Progress, Quiet, Verbose, reporter, set_up_logging, show_run, write_json
 from coalq.cli.request import InputArgument, PromptOption, describe, read_request
 from coalq.cli.run_flags import RunFlags, takes_run_flags
@@ -37,6 +38,7 @@ def submit(
             "submit needs servers that outlive it: set COALQ_REDIS_URL and COALQ_DATABASE_URL; "
             "`coalq explain` starts its own"
         )
+    require_shared_archive(settings)
     request = read_request(given, prompt, flags=flags, settings=settings, embedded=False)
     report = reporter(progress, quiet=quiet)
     with Producer(settings) as producer:
@@ -48,6 +50,7 @@ def submit(
             else:
                 typer.echo(run.id)
             return ExitCode.COMPLETE
+        report.note(f"run {run.id}")
         try:
             with report:
                 status = wait_for(run, report=report)

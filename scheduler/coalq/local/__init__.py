@@ -2,7 +2,8 @@
 
 from coalq.local.messages import Failed, Ready, StackOptions
 from coalq.local.model import BUNDLED_MODEL, BundledModel, find_model
-from coalq.local.stack import EmbeddedStack, make_log_dir
+from coalq.local.presence import holding, is_held
+from coalq.local.stack import EmbeddedStack, log_dir_of, make_log_dir
 from coalq.local.worker_command import worker_command
 
 __all__ = [
@@ -13,6 +14,9 @@ __all__ = [
     "Ready",
     "StackOptions",
     "find_model",
+    "holding",
+    "is_held",
+    "log_dir_of",
     "make_log_dir",
     "worker_command",
 ]

@@ -7,6 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+_REFUSED = 2
+"""Exit code of a worker that cannot work with what it is given."""
+
+_ERROR = "coalq: error: "
+
 
 class StackOptions(BaseModel):
     """What the supervisor starts. Secrets are not in here: its children inherit the parent's environment.
@@ -54,7 +59,11 @@ class Ready(BaseModel):
 
 
 class Failed(BaseModel):
-    """A child did not start or died; the supervisor stops everything and ends after telling so."""
+    """A child did not start or died; the supervisor stops everything and ends after telling so.
+
+    Attributes:
+        exit_code: Negative for a signal; None if it did not end by itself.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,6 +71,15 @@ class Failed(BaseModel):
     what: Literal["valkey", "model", "worker"]
     reason: str
     log_tail: str
+    exit_code: int | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the worker would not start, in its own words, if that is how it ended."""
+        if self.what != "worker" or self.exit_code != _REFUSED:
+            return None
+        lines = [line for line in self.log_tail.splitlines() if line.startswith(_ERROR)]
+        return lines[-1].removeprefix(_ERROR) if lines else None
 
     def __str__(self) -> str:
         tail = "\n".join(f"  | {line}" for line in self.log_tail.splitlines())

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from coalq.errors import RunFailedError, ServerError
+from coalq.errors import CoalqError, RunFailedError, ServerError
 from coalq.local.messages import EVENTS, Event, Failed, Ready, StackOptions
+from coalq.local.presence import is_held
 from coalq.local.valkey import find_server
 
 _START_S = 150.0
@@ -24,14 +25,19 @@ _KEPT_LOGS = 10
 _OLD_S = 7 * 24 * 3600.0
 
 
+def log_dir_of(home: Path, local_id: str) -> Path:
+    """The folder of one stack's logs, absolute."""
+    return home.resolve() / "logs" / local_id
+
+
 def make_log_dir(home: Path, local_id: str) -> Path:
     """Make the folder of one stack's logs, absolute; a week later they go, but for those of the ten newest stacks."""
-    logs = home.resolve() / "logs"
-    folder = logs / local_id
+    folder = log_dir_of(home, local_id)
+    logs = folder.parent
     folder.mkdir(parents=True, exist_ok=True)
     by_age = sorted((path.stat().st_mtime, path) for path in logs.iterdir() if path.is_dir())
     for modified_at, old in by_age[:-_KEPT_LOGS]:
-        if modified_at < time.time() - _OLD_S:
+        if modified_at < time.time() - _OLD_S and not is_held(old):
             shutil.rmtree(old, ignore_errors=True)
     return folder
 
@@ -52,7 +58,7 @@ class EmbeddedStack:
     def __init__(self, options: StackOptions) -> None:
         self._options = options
         self._events: queue.Queue[Event | None] = queue.Queue()
-        self._end: str | None = None
+        self._end: CoalqError | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -86,14 +92,17 @@ class EmbeddedStack:
         """Do nothing while the stack is up.
 
         Raises:
+            ServerError: The worker refused its configuration; in its own words.
             RunFailedError: One of its processes died; with the end of its log.
         """
         if self._end is None:
             try:
-                self._end = self._describe(self._events.get_nowait())
+                event = self._events.get_nowait()
             except queue.Empty:
                 return
-        raise RunFailedError(self._end)
+            refusal = event.refusal if isinstance(event, Failed) else None
+            self._end = ServerError(refusal) if refusal else RunFailedError(self._describe(event))
+        raise self._end
 
     def stop(self) -> None:
         """Stop everything and wait for it; idempotent."""

@@ -43,7 +43,7 @@ class _ChildFailed(Exception):  # noqa: N818 - carries an event
     """A child did not come up, or died."""
 
     def __init__(self, child: Child, reason: str) -> None:
-        self.event = Failed(what=child.name, reason=reason, log_tail=child.log_tail())
+        self.event = Failed(what=child.name, reason=reason, log_tail=child.log_tail(), exit_code=child.exit_code)
         super().__init__(reason)
 
 

@@ -36,7 +36,7 @@ def run_document(summary: RunSummary) -> dict[str, Any]:
         "enforced": attribution.enforced if attribution else None,
         "fit_r2": attribution.fit_r2 if attribution else None,
         "noise_sd": attribution.noise_sd if attribution else None,
-        "n_missing": attribution.n_missing if attribution else None,
+        "n_missing": _missing(summary),
         "warnings": [*summary.warnings, *([f"no attribution: {summary.why_none}"] if summary.why_none else [])],
         "players": [
             {**player.model_dump(mode="json"), **_value_fields(attribution, player.index)}
@@ -46,6 +46,13 @@ def run_document(summary: RunSummary) -> dict[str, Any]:
         "tokens": tokens(summary.progress),
         "manifest": manifest.model_dump(mode="json"),
     }
+
+
+def _missing(summary: RunSummary) -> int | None:
+    """Coalitions that did not enter; None while the run may still get them."""
+    if summary.attribution is not None:
+        return summary.attribution.n_missing
+    return summary.losses.n_coalitions if summary.losses is not None else None
 
 
 def counters(progress: RunProgress) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coalq.archive import Archive, RunProgress
-from coalq.attribution import Attribution
+from coalq.attribution import Attribution, Losses
 from coalq.config import Manifest
 from coalq.errors import RunFailedError
 from coalq.generation import Generation
@@ -21,6 +21,7 @@ class RunSummary:
         answer: The base generation, once there is one.
         attribution: None until the run is complete, and where it has none.
         why_none: Why there is no attribution, if the run has ended.
+        losses: What an incomplete run lacks.
     """
 
     run_id: str
@@ -32,6 +33,7 @@ class RunSummary:
     answer: Generation | None
     attribution: Attribution | None
     why_none: str | None = None
+    losses: Losses | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -54,14 +56,14 @@ def read_summary(archive: Archive, run_id: str) -> RunSummary:
     """Read a run, finished or not; computes its attribution if it is complete."""
     run = Run(archive, run_id)
     row, progress = run.row(), run.progress()
-    attribution, why_none = None, None
+    attribution, why_none, losses = None, None, run.losses()
     if progress.status is RunStatus.COMPLETE:
         try:
             attribution = run.attribution()
         except RunFailedError as error:
-            why_none = str(error)
+            why_none = str(error).removeprefix("no attribution: ")
     elif progress.status is not RunStatus.RUNNING:
-        why_none = progress.reason or f"the run is {progress.status}"
+        why_none = progress.reason or (str(losses) if losses else f"the run is {progress.status}")
     return RunSummary(
         run_id=run_id,
         name=row.name,
@@ -72,4 +74,5 @@ def read_summary(archive: Archive, run_id: str) -> RunSummary:
         answer=archive.base_generation(run_id),
         attribution=attribution,
         why_none=why_none,
+        losses=losses,
     )

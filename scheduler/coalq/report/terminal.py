@@ -100,13 +100,15 @@ def _table(attribution: Attribution) -> Padding:
     shown = attribution.top(_MOST_ROWS)
     digits = _digits(attribution)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("value", justify="right", no_wrap=True)
+    rows = [_row(player, value, attribution=attribution, digits=digits) for player, value in shown]
+    # Numbers are never cut, however narrow the terminal is.
+    table.add_column("value", justify="right", no_wrap=True, min_width=max(len(row[0]) for row in rows))
     if attribution.std_errors is not None:
-        table.add_column("std error", justify="right", no_wrap=True)
+        table.add_column("std error", justify="right", no_wrap=True, min_width=max(len(row[1]) for row in rows))
     table.add_column("player", no_wrap=True)
     table.add_column("text", no_wrap=True, overflow="ellipsis")
-    for player, value in shown:
-        table.add_row(*_row(player, value, attribution=attribution, digits=digits))
+    for row in rows:
+        table.add_row(*row)
     left_off = len(attribution.players) - len(shown)
     if left_off:
         cells: Sequence[str] = [""] * (len(table.columns) - 1)
