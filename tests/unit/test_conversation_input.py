@@ -185,7 +185,7 @@ def test_broken_yaml_names_its_line(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"prompt":\n "a",}', "file: line 2, column 6: broken JSON"),
+        ('{"prompt":\n "a" "b"}', "file: line 2, column 6: broken JSON"),
         ('{"prompt": "a", "prompt": "b"}', "file: the key 'prompt' stands twice in one mapping"),
         ('{"prompt": NaN}', "file: NaN is not a JSON number"),
         ("[1]", "file: must be a mapping with `prompt` or `messages`, but it is a list"),
