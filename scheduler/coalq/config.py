@@ -11,7 +11,6 @@ from coalq.generation import GenerationConfig
 from coalq.identity import KeyScheme
 from coalq.template import Player, PromptTemplate
 
-MANIFEST_VERSION = 1
 
 _LARGEST_WHOLE_NUMBER = 2**63 - 1  # of JSON as it is written here, and of the database
 
@@ -75,11 +74,14 @@ class RunConfig(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Everything needed to run and to reproduce a run; stored as JSON in `runs.manifest`, read by every worker."""
+    """Everything needed to run and to reproduce a run; stored as JSON in `runs.manifest`, read by every worker.
+
+    One of another `manifest_version` does not validate: a worker hands such a run's groups back.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    manifest_version: int = MANIFEST_VERSION
+    manifest_version: Literal[1] = 1
     coalq_version: str
     run_id: str
     model: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
+from pydantic import ValidationError
 
 from coalq.config import Manifest, RunConfig
 from coalq.generation import GenerationConfig
@@ -34,3 +35,10 @@ def test_a_manifest_survives_its_way_through_the_archive() -> None:
     manifest = words_manifest(3, samples=2)
 
     assert Manifest.model_validate(manifest.model_dump(mode="json")) == manifest
+
+
+def test_a_manifest_of_another_version_is_not_read() -> None:
+    stored = words_manifest(2).model_dump(mode="json")
+
+    with pytest.raises(ValidationError, match="manifest_version"):
+        Manifest.model_validate(stored | {"manifest_version": 2})
