@@ -11,7 +11,6 @@ from coalq.generation import GenerationConfig
 from coalq.identity import KeyScheme
 from coalq.template import Player, PromptTemplate
 
-
 _LARGEST_WHOLE_NUMBER = 2**63 - 1  # of JSON as it is written here, and of the database
 
 
